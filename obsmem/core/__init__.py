@@ -1,0 +1,1 @@
+"""Pure values and arithmetic. Nothing here reads a file, a clock or the environment."""

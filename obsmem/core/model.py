@@ -1,0 +1,259 @@
+"""The values that travel between layers. Owns no behaviour beyond construction.
+
+Invariant: every value is immutable and knows nothing of storage; ids, places and times are given to it. The words
+are those of SPEC.md section "Words", and each means one thing everywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal, NamedTuple
+
+EntryKind = Literal[
+    "user", "assistant", "thinking", "tool_call", "tool_result", "summary", "boundary", "notice"
+]
+Speaker = Literal["human", "agent", "tool", "harness", "subagent"]
+Relevance = Literal["low", "medium", "high", "critical"]
+Evidence = Literal["user", "tool", "agent"]
+Grounding = Literal["verified", "partial", "none"]
+ActionKind = Literal[
+    "run", "edit", "write", "delete", "read", "search", "todo", "ask", "plan", "fetch", "spawn", "other"
+]
+
+RELEVANCES: tuple[Relevance, ...] = ("low", "medium", "high", "critical")
+OBSERVABLE_KINDS = frozenset({"user", "assistant", "tool_call", "tool_result"})
+OBSERVABLE_SPEAKERS = frozenset({"human", "agent", "tool"})
+
+
+class Place(NamedTuple):
+    """Where a record's bytes stand, so that they can be read back without scanning.
+
+    ``source`` is the path of a file or database. A file record has ``line`` (physical, from 1), ``offset`` and
+    ``length`` in bytes, its newline included. A database row has ``table`` and ``key`` instead, and ``line`` 0.
+    ``sha256`` is the hex digest of the record's bytes.
+    """
+
+    source: str
+    line: int = 0
+    offset: int = 0
+    length: int = 0
+    sha256: str = ""
+    table: str = ""
+    key: str = ""
+
+
+class Action(NamedTuple):
+    """What a tool call does, in words that no harness owns. A patch over three files is three actions.
+
+    ``path`` as the harness gave it; ``command`` the shell line; ``new`` and ``old`` the text that an edit brings and
+    replaces; ``items`` the to-do list as (id, status, text), status being open | doing | done.
+    """
+
+    kind: ActionKind
+    path: str = ""
+    command: str = ""
+    new: str = ""
+    old: str = ""
+    items: tuple[tuple[str, str, str], ...] = ()
+
+
+class Entry(NamedTuple):
+    """One block of one transcript record.
+
+    ``seq`` is given once, at archiving (-1 before). ``source_id`` is the harness's own id of the record. ``block`` is
+    the index of this entry among the blocks that its record's bytes yield. ``at`` is milliseconds since the epoch, 0
+    where the record names no time. ``ok`` is None unless a tool said how it went. ``exit_code`` is None where unknown.
+    """
+
+    seq: int
+    source_id: str
+    kind: EntryKind
+    speaker: Speaker
+    text: str
+    tool: str = ""
+    call_id: str = ""
+    ok: bool | None = None
+    at: int = 0
+    active: bool = True
+    place: Place | None = None
+    block: int = 0
+    actions: tuple[Action, ...] = ()
+    exit_code: int | None = None
+    tokens: int = 0
+
+    @property
+    def observable(self) -> bool:
+        """True for what an observer may read: words of humans and agents, tool calls and their results."""
+        return self.kind in OBSERVABLE_KINDS and self.speaker in OBSERVABLE_SPEAKERS
+
+
+class Session(NamedTuple):
+    """One conversation in one harness. ``handle`` is unique in the store and never reused.
+
+    ``parent`` is (handle, seq) of the point where a fork or sub-agent began, seq -1 where unknown.
+    ``role`` is main | subagent | worker; sessions of workers are never observed. ``started_at`` in milliseconds.
+    """
+
+    harness: str
+    id: str
+    handle: str = ""
+    workspace: str = ""
+    cwd: str = ""
+    transcript: str = ""
+    parent: tuple[str, int] | None = None
+    started_at: int = 0
+    name: str = ""
+    role: str = "main"
+    model: str = ""
+    window: int = 0
+
+
+class Note(NamedTuple):
+    """An observation: one line of text and the entries that bear it. ``at`` in milliseconds, ``tokens`` of its line."""
+
+    id: str
+    text: str
+    at: int
+    relevance: Relevance
+    entry_ids: tuple[str, ...]
+    evidence: Evidence
+    grounding: Grounding
+    tokens: int
+    missing: tuple[str, ...] = ()
+
+
+class Reflection(NamedTuple):
+    """A lasting statement distilled from notes. ``tokens`` counts its content only (as upstream does)."""
+
+    id: str
+    text: str
+    note_ids: tuple[str, ...]
+    tokens: int
+
+
+class Drop(NamedTuple):
+    """A tombstone: these notes are no longer shown from ``at`` (milliseconds) on. They stay recallable."""
+
+    note_ids: tuple[str, ...]
+    at: int
+    why: str
+
+
+class Pin(NamedTuple):
+    """Text that the user fixed in every block."""
+
+    id: str
+    text: str
+    scope: str
+    at: int
+
+
+class Fact(NamedTuple):
+    """One deterministic fact of a turn, and the entries (seq) that show it.
+
+    ``kind``: instruction | edit | write | delete | read | command | commit | todo | conclusion | decision | question |
+    answer | fetch | search | interruption. ``subject`` is what it is about (a path, a command line, a to-do id), ``text`` the words,
+    ``detail`` further values by name (only strings, numbers, booleans and lists of them, so that it can be kept as
+    JSON). ``ok`` as for entries.
+    """
+
+    kind: str
+    seqs: tuple[int, ...]
+    at: int
+    subject: str = ""
+    text: str = ""
+    ok: bool | None = None
+    detail: Mapping[str, Any] = {}
+
+
+class Card(NamedTuple):
+    """The facts of one turn, or of the part of it that was read in one go. No model takes part."""
+
+    session: str
+    turn: int
+    first_seq: int
+    last_seq: int
+    facts: tuple[Fact, ...]
+
+
+class Chunk(NamedTuple):
+    """What one observer call sees: consecutive observable entries of one session, as text under a budget.
+
+    ``text`` is what a model reads; ``shown`` maps each entry id to exactly the words that stand in ``text`` for it,
+    which is also what citations and grounding are checked against. ``entries`` are exactly the stretch that the call covers.
+    """
+
+    session: str
+    first_seq: int
+    last_seq: int
+    entries: tuple[Entry, ...]
+    text: str
+    shown: Mapping[str, str]
+    tokens: int
+
+
+class Memory(NamedTuple):
+    """What is visible now: the fold of notes, reflections, drops and pins along the live path."""
+
+    notes: tuple[Note, ...] = ()
+    reflections: tuple[Reflection, ...] = ()
+    dropped: frozenset[str] = frozenset()
+    pins: tuple[Pin, ...] = ()
+
+
+class Block(NamedTuple):
+    """The rendered memory. ``parts`` are ready for one hook each; ``shown`` and ``left_out`` are note ids."""
+
+    parts: tuple[str, ...]
+    tokens: int
+    shown: tuple[str, ...]
+    left_out: tuple[str, ...]
+    nonce: str
+    sections: Mapping[str, int] = {}
+
+
+class Request(NamedTuple):
+    """What a worker is asked. ``task`` is observe | reflect | drop; values for code, ``prompt`` for a model.
+
+    ``chunk`` and ``cards`` (the facts of exactly that stretch) come with observe, ``state`` (the facts known before
+    it) too; ``memory`` with all three; ``limit`` is the most notes that a drop may retire.
+    """
+
+    task: str
+    session: str
+    memory: Memory
+    chunk: Chunk | None = None
+    cards: tuple[Card, ...] = ()
+    state: tuple[Card, ...] = ()
+    prompt: str = ""
+    limit: int = 0
+
+
+class Reply(NamedTuple):
+    """A worker's answer. ``items`` are proposals (observe: text, relevance, entry_ids, at; reflect: text, note_ids;
+    drop: note_id). An empty list is a deliberate answer; failures are raised, never returned."""
+
+    items: tuple[Mapping[str, Any], ...]
+    worker: str
+    tokens_in: int = 0
+    tokens_out: int = 0
+    ms: int = 0
+
+
+class HookEvent(NamedTuple):
+    """A harness's hook call in our words. ``kind``: turn_end | before_compact | session_start | session_end |
+    prompt | other. ``source`` says why a session started (startup, resume, clear, compact, fork, or what came)."""
+
+    kind: str
+    name: str
+    session_id: str = ""
+    transcript: str = ""
+    cwd: str = ""
+    source: str = ""
+    agent_id: str = ""
+
+
+class HookAnswer(NamedTuple):
+    """What we give back: context for the model, or nothing."""
+
+    context: str = ""

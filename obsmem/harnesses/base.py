@@ -1,0 +1,336 @@
+"""What a harness module must have, and the basics that it may assign instead of writing.
+
+A harness is a **module** that has the names of ``Harness`` below. It turns a harness's bytes into entries, and our
+answers into its words; nothing outside the module knows how either looks. Invariants kept here: lines split at 0x0A
+only; a bad line costs only itself; what a record yields depends on its bytes alone (``blocks``), so that the text of
+an entry can be had again from the archive; context (who spoke, copies, branches) is added by ``Reader`` on top.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, NamedTuple, Protocol
+
+from obsmem.core.model import Entry, HookAnswer, HookEvent, Session
+
+READ_SIZE = 1 << 20
+SNIFF_SIZE = 1 << 16
+
+_decoder = json.JSONDecoder()
+_whitespace = re.compile(r"[\s\x00]*")
+_LONE_SURROGATE_ESCAPE = re.compile(rb"\\u[dD][89a-fA-F]")
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+class Source(NamedTuple):
+    """Where one session is kept: a file, or (with ``session_id``) one session inside a database or folder."""
+
+    path: str
+    session_id: str = ""
+
+
+class Raw(NamedTuple):
+    """One record as the harness wrote it. ``data`` joined over a file's records is the file.
+
+    ``line`` counts physical lines from 1, ``offset`` is in bytes. Rows of a database carry ``table`` and ``key``
+    instead. ``complete`` is False only for a last line that has no newline yet.
+    """
+
+    data: bytes
+    line: int = 0
+    offset: int = 0
+    table: str = ""
+    key: str = ""
+    complete: bool = True
+
+
+class Link(NamedTuple):
+    """A record's place in the harness's own tree of records. ``prompt`` marks what a human typed."""
+
+    id: str
+    parent: str
+    prompt: bool = False
+
+
+class Activity(NamedTuple):
+    """Entries of lines ``first``..``last`` (inclusive) are on the live path from now on, or no longer."""
+
+    first: int
+    last: int
+    active: bool
+
+
+class Measure(NamedTuple):
+    """What a provider reported: ``context`` tokens that the model had before it at this record. 0 = not reported."""
+
+    context: int = 0
+    window: int = 0
+    model: str = ""
+
+
+class Parsed(NamedTuple):
+    """What one record says. Each physical line has entries, or at least one reason in ``skipped``.
+
+    ``copied`` marks a record that repeats a parent's history (a fork, a resume into a new file): its entries are
+    aliases, never observed again. ``receipts`` are the delivery marks of our own block found in the record.
+    """
+
+    entries: tuple[Entry, ...] = ()
+    skipped: tuple[str, ...] = ()
+    activity: tuple[Activity, ...] = ()
+    link: Link | None = None
+    measure: Measure | None = None
+    copied: bool = False
+    receipts: tuple[str, ...] = ()
+
+
+class Reader(Protocol):
+    """Reads one source in order. ``session`` fills up as records are read; ``parent_id`` is the harness's id of the
+    session that this one was forked from or spawned by, '' for none."""
+
+    session: Session
+    parent_id: str
+
+    def read(self, raw: Raw) -> Parsed:
+        """Turn one record into entries or reasons. Never raises on bad input."""
+
+    def state(self) -> dict[str, Any]:
+        """What must be kept, as JSON, so that a new reader continues where this one ended. Small, whatever was read."""
+
+    def inactive_keys(self) -> frozenset[str] | None:
+        """For rows of a database: the keys that are off the live path now. None where nothing can be said."""
+
+
+class Harness(Protocol):
+    """The names that a harness module has. See CONTRIBUTING.md, "Adding a harness"."""
+
+    NAME: str
+    EVENTS: Mapping[str, str]
+    """Event name of the harness -> kind of HookEvent."""
+
+    ROWS: bool
+    """True for the formats kept in databases, whose rows change: entries then have versions."""
+
+    IGNORED_KEYS: Mapping[str, str]
+    """Keys whose strings stand in no entry, each with the reason. SPEC lists them."""
+
+    def recognise(self, path: str, head: bytes) -> bool:
+        """True if these first bytes (up to SNIFF_SIZE) of a file are in one of this harness's formats."""
+
+    def find(self, home: str) -> Iterator[Source]:
+        """Yield every session that this harness keeps on this machine, below the given home folder."""
+
+    def sources(self, path: str) -> list[Source]:
+        """List the sessions in one file, database or folder."""
+
+    def records(self, source: Source, offset: int, line: int) -> Iterator[Raw]:
+        """Yield the records of a source from a byte offset on (``line`` = number of lines before it)."""
+
+    def blocks(self, data: bytes) -> list[Entry]:
+        """Yield everything that a record's bytes say, without context. Entry.block is the index in this list."""
+
+    def reader(
+        self, source: Source, state: Mapping[str, Any] | None, history: Callable[[], Iterable[tuple[int, Link]]]
+    ) -> Reader:
+        """Make a reader. ``state`` continues an earlier one; ``history`` yields (line, link) of all records before,
+        and costs time in proportion to them: call it only when a branch needs it. Its ids are those that ``link_key`` makes."""
+
+    def read_event(self, event: str, payload: Mapping[str, Any]) -> HookEvent:
+        """Turn a hook's payload into our words. Unknown events have kind 'other'."""
+
+    def answer(self, event: HookEvent, answer: HookAnswer) -> str:
+        """Turn our answer into what the harness wants on stdout; '' for nothing at all."""
+
+    def hook_config(self, command: Callable[[str], str]) -> dict[str, Any]:
+        """What a user copies into the harness's config. ``command(arguments)`` gives the shell line to run."""
+
+
+def split_lines(source: Source, offset: int, line: int) -> Iterator[Raw]:
+    """Yield the physical lines of a file from ``offset`` on, split at 0x0A only, each with its newline.
+
+    Reads in blocks of 1 MiB, so memory follows the longest line, not the file. A last line without a newline comes
+    with ``complete=False``.
+    """
+    with open(source.path, "rb") as file:
+        file.seek(offset)
+        pending: list[bytes] = []
+        while True:
+            block = file.read(READ_SIZE)
+            if not block:
+                break
+            start = 0
+            while True:
+                end = block.find(b"\n", start)
+                if end < 0:
+                    pending.append(block[start:])
+                    break
+                data = block[start : end + 1]
+                if pending:
+                    pending.append(data)
+                    data = b"".join(pending)
+                    pending = []
+                line += 1
+                yield Raw(data, line, offset)
+                offset += len(data)
+                start = end + 1
+        rest = b"".join(pending)
+        if rest:
+            yield Raw(rest, line + 1, offset, complete=False)
+
+
+def load_objects(data: bytes) -> tuple[list[dict[str, Any]], tuple[str, ...]]:
+    """Parse every JSON object that a line holds, and name what else it held.
+
+    Survives NUL runs, BOMs, CRLF, two objects glued together, bytes that are no UTF-8 and lone surrogates (both become
+    U+FFFD). Reasons: ``empty line``, ``NUL bytes``, ``not JSON``, ``not an object``.
+    """
+    try:
+        value = json.loads(data)
+    except (ValueError, RecursionError):
+        return _salvage(data)
+    if _LONE_SURROGATE_ESCAPE.search(data):
+        value = replace_surrogates(value)
+    if isinstance(value, dict):
+        return [value], ()
+    return [], ("not an object",)
+
+
+def _salvage(data: bytes) -> tuple[list[dict[str, Any]], tuple[str, ...]]:
+    text = data.decode("utf-8", "replace")
+    reasons: list[str] = []
+    if "\x00" in text:
+        reasons.append("NUL bytes")
+    stripped = text.replace("\ufeff", " ")
+    objects: list[dict[str, Any]] = []
+    position = _skip_space(stripped, 0)
+    if position == len(stripped) and not reasons:
+        return [], ("empty line",)
+    while position < len(stripped):
+        try:
+            value, position = _decoder.raw_decode(stripped, position)
+        except (ValueError, RecursionError):
+            reasons.append("not JSON")
+            # A torn record may be followed by a whole one on the same line.
+            following = stripped.find('{"', position + 1)
+            while following >= 0:
+                try:
+                    value, position = _decoder.raw_decode(stripped, following)
+                except (ValueError, RecursionError):
+                    following = stripped.find('{"', following + 1)
+                    continue
+                if isinstance(value, dict) and "type" in value:
+                    break
+                following = stripped.find('{"', position)
+            if following < 0:
+                break
+        if isinstance(value, dict):
+            objects.append(replace_surrogates(value))
+        else:
+            reasons.append("not an object")
+        position = _skip_space(stripped, position)
+    return objects, tuple(dict.fromkeys(reasons))
+
+
+def _skip_space(text: str, position: int) -> int:
+    match = _whitespace.match(text, position)
+    return match.end() if match else position
+
+
+def replace_surrogates(value: Any) -> Any:
+    """Replace unpaired surrogates by U+FFFD in every string of a JSON value; pairs become their character."""
+    if isinstance(value, str):
+        if _SURROGATE.search(value) is None:
+            return value
+        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    if isinstance(value, list):
+        return [replace_surrogates(item) for item in value]
+    if isinstance(value, dict):
+        return {replace_surrogates(key): replace_surrogates(item) for key, item in value.items()}
+    return value
+
+
+def link_key(source_id: str) -> str:
+    """A short key (16 hex digits) of a harness's record id, as ``history`` gives ids back. '' stays ''."""
+    if not source_id:
+        return ""
+    return hashlib.blake2b(source_id.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+
+
+def flatten(value: Any, name: str = "") -> str:
+    """Write a JSON value as lines ``name: text`` with its strings verbatim (never escaped), nested names dotted."""
+    if isinstance(value, str):
+        return f"{name}: {value}" if name else value
+    if isinstance(value, Mapping):
+        return "\n".join(
+            part for key, item in value.items() if (part := flatten(item, f"{name}.{key}" if name else str(key)))
+        )
+    if isinstance(value, list):
+        return "\n".join(part for index, item in enumerate(value) if (part := flatten(item, f"{name}[{index}]")))
+    if value is None:
+        return ""
+    text = json.dumps(value)
+    return f"{name}: {text}" if name else text
+
+
+_TIME = re.compile(r"(\d{4})-(\d\d)-(\d\d)[T ](\d\d):(\d\d):(\d\d)(?:[.,](\d{1,9}))?(Z|[+-]\d\d:?\d\d)?")
+
+
+def parse_time(value: Any) -> int:
+    """Milliseconds since the epoch from an ISO time or a number of seconds or milliseconds; 0 where it is neither."""
+    if isinstance(value, bool):
+        return 0
+    if isinstance(value, (int, float)):
+        if not 0 < value < 1e15:
+            return 0
+        return int(value if value > 1e11 else value * 1000)
+    if not isinstance(value, str):
+        return 0
+    match = _TIME.match(value)
+    if match is None:
+        return 0
+    year, month, day, hour, minute, second = (int(part) for part in match.groups()[:6])
+    fraction = (match.group(7) or "0").ljust(3, "0")[:3]
+    days = _days_from_civil(year, month, day)
+    millis = ((days * 24 + hour) * 60 + minute) * 60_000 + second * 1000 + int(fraction)
+    zone = match.group(8)
+    if zone and zone != "Z":
+        digits = zone[1:].replace(":", "")
+        shift = (int(digits[:2]) * 60 + int(digits[2:])) * 60_000
+        millis += shift if zone[0] == "-" else -shift
+    return max(millis, 0)
+
+
+def _days_from_civil(year: int, month: int, day: int) -> int:
+    """Days since 1970-01-01 in the proleptic Gregorian calendar (H. Hinnant, "chrono-compatible date algorithms")."""
+    year -= month <= 2
+    era = year // 400
+    of_era = year - era * 400
+    of_year = (153 * (month + (-3 if month > 2 else 9)) + 2) // 5 + day - 1
+    return era * 146097 + of_era * 365 + of_era // 4 - of_era // 100 + of_year - 719468
+
+
+# Our own block carries this, so that a reader knows it again: <observational-memory delivery="k3f9" part="1/3" …>
+OWN_BLOCK = "<observational-memory "
+_RECEIPT = re.compile(r'<observational-memory delivery="([0-9a-z]+)" part="(\d+/\d+)"')
+
+
+def receipts(text: str) -> tuple[str, ...]:
+    """The marks ``delivery part/of`` of our own block that a text carries."""
+    if OWN_BLOCK not in text:
+        return ()
+    return tuple(f"{delivery} {part}" for delivery, part in _RECEIPT.findall(text))
+
+
+# What every prompt of ours to a model begins with; a session whose first prompt has it is a worker's, never observed.
+WORKER_MARK = "[observational-memory worker]"
+
+_EXIT = re.compile(r"(?:exit(?:ed with)?(?: code| status)?|Exit code|exit_code)[:\s]+(-?\d{1,5})\b")
+
+
+def exit_code_in(text: str) -> int | None:
+    """The exit status that a tool's output states in its first or last 200 characters; None where it states none."""
+    match = _EXIT.search(text[:200]) or _EXIT.search(text[-200:])
+    return int(match.group(1)) if match else None

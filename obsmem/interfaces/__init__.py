@@ -1,0 +1,1 @@
+"""What people and programs touch: hooks, the command line, reports. The only layer that prints."""

@@ -1,0 +1,1 @@
+"""The passes: chunk, observe, check, reflect, drop, render, recall. Values in, values out; no I/O, no clock."""

@@ -1,0 +1,1 @@
+"""What is kept: raw bytes (archive), notes (memory), derived tables (index). The only layer that knows SQL."""

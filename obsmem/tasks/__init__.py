@@ -1,0 +1,1 @@
+"""Order, locks and transactions: what the interfaces ask for, done against the store."""
