@@ -9,9 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple
 
-EntryKind = Literal[
-    "user", "assistant", "thinking", "tool_call", "tool_result", "summary", "boundary", "notice"
-]
+EntryKind = Literal["user", "assistant", "thinking", "tool_call", "tool_result", "summary", "boundary", "notice"]
 Speaker = Literal["human", "agent", "tool", "harness", "subagent"]
 Relevance = Literal["low", "medium", "high", "critical"]
 Evidence = Literal["user", "tool", "agent"]
@@ -148,13 +146,32 @@ class Pin(NamedTuple):
     at: int
 
 
+# Kind of fact -> what its fields hold. ``detail`` keys in braces; all facts carry the entries that show them in ``seqs``.
+FACT_KINDS: Mapping[str, str] = {
+    "instruction": "human words: text = the words whole; {cues: forbid|prefer|correct|decide|ask|do..., standing: bool, objects: quoted values, paths, flags, identifiers named}",
+    "answer": "a human's answer to the agent's question: subject = the question, text = the answer",
+    "interruption": "the human stopped or refused something: subject = what (tool, command), text = their words, if any",
+    "read": "a file was read: subject = path",
+    "edit": "a file was changed: subject = path; {identifiers: names that the change brought, added: lines, removed: lines}",
+    "write": "a file was created or overwritten whole: subject = path; {identifiers, added}",
+    "delete": "a file was deleted or moved away: subject = path",
+    "command": "a command ended: subject = the command line, text = its deciding line, ok; {exit, errors: lines, failing: test names, summary: e.g. '214 passed in 3s'}",
+    "commit": "a commit was made: subject = hash, text = message",
+    "todo": "the harness's to-do list as it is now: {items: [[id, open|doing|done, text], ...]}",
+    "conclusion": "what the agent says at the end of a turn: text = its words, clipped",
+    "decision": "a choice with its reason, in the agent's words: text",
+    "next": "what the agent says it will do next: text",
+    "question": "what the agent asked the human and was not yet answered: text",
+    "fetch": "a page was fetched: subject = URL",
+    "search": "something was searched: subject = query or pattern; {path}",
+}
+
+
 class Fact(NamedTuple):
     """One deterministic fact of a turn, and the entries (seq) that show it.
 
-    ``kind``: instruction | edit | write | delete | read | command | commit | todo | conclusion | decision | question |
-    answer | fetch | search | interruption. ``subject`` is what it is about (a path, a command line, a to-do id), ``text`` the words,
-    ``detail`` further values by name (only strings, numbers, booleans and lists of them, so that it can be kept as
-    JSON). ``ok`` as for entries.
+    ``kind`` and the meaning of the other fields are those of FACT_KINDS. ``at`` is in milliseconds. ``detail`` holds
+    only strings, numbers, booleans and lists of them, so that it can be kept as JSON. ``ok`` as for entries.
     """
 
     kind: str

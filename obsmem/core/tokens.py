@@ -68,9 +68,7 @@ def _weigh(raw: bytes) -> float:
         + DOUBLE_SPACE * raw.count(b"  ")
     )
     if not raw.isascii():
-        weight += (
-            WIDE * classes.count(b"w") + CYRILLIC * classes.count(b"c") + NON_ASCII * classes.count(b"u")
-        )
+        weight += WIDE * classes.count(b"w") + CYRILLIC * classes.count(b"c") + NON_ASCII * classes.count(b"u")
     return weight
 
 
