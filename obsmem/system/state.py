@@ -1,0 +1,78 @@
+"""The small files through which hooks and maintainer talk: one state file a session, and the machine's off switch.
+
+Importable on the hook path. Invariant: whatever stands in a state file, reading it gives a valid State; a hook that
+finds none falls back to the defaults and looks at the transcript from its beginning.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import NamedTuple
+
+from obsmem.system.files import read_bytes, write_atomic
+
+STATE_FILE = "state"
+OFF_FILE = "off"
+PROJECT_OFF_FILE = ".observational-memory-off"
+AGAIN_FILE = "again"
+DUE_FILE = "due"
+OFF_VARIABLE = "OBSERVATIONAL_MEMORY_OFF"
+WORKER_VARIABLE = "OBSERVATIONAL_MEMORY_WORKER"
+DEFAULT_RATE = 0.12  # tokens per byte of transcript: JSON envelopes cost bytes that no model reads
+DEFAULT_AFTER = 10_000  # tokens
+
+
+class State(NamedTuple):
+    """``read``: bytes of the transcript that are archived. ``rate``: tokens per byte of this session.
+    ``after``: tokens after which the maintainer starts. ``off``: memory is off for this session."""
+
+    read: int = 0
+    rate: float = DEFAULT_RATE
+    after: int = DEFAULT_AFTER
+    off: bool = False
+
+
+def read_state(folder: str) -> State:
+    """Read a session's state file; defaults for what is missing or broken."""
+    values: dict[bytes, bytes] = {}
+    for line in read_bytes(os.path.join(folder, STATE_FILE), 4096).split(b"\n"):
+        name, _, value = line.partition(b" ")
+        values[name] = value
+    try:
+        return State(
+            int(values.get(b"read", b"0")),
+            float(values.get(b"rate", str(DEFAULT_RATE).encode())),
+            int(values.get(b"after", str(DEFAULT_AFTER).encode())),
+            values.get(b"off") == b"1",
+        )
+    except ValueError:
+        return State()
+
+
+def write_state(folder: str, state: State) -> None:
+    """Write a session's state file in one step."""
+    text = f"read {state.read}\nrate {state.rate:.5f}\nafter {state.after}\noff {int(state.off)}\n"
+    write_atomic(os.path.join(folder, STATE_FILE), text.encode(), durable=False)
+
+
+def switched_off(home: str, cwd: str) -> str:
+    """Why memory is off here: 'worker', 'environment', 'machine' or 'project'; '' where it is on.
+
+    A worker's child carries WORKER_VARIABLE, and hooks inside it do nothing. The project's off file may stand in the
+    working folder or in any folder above it.
+    """
+    if os.environ.get(WORKER_VARIABLE):
+        return "worker"
+    if os.environ.get(OFF_VARIABLE, "").strip().lower() not in ("", "0", "false", "no", "off"):
+        return "environment"
+    if os.path.exists(os.path.join(home, OFF_FILE)):
+        return "machine"
+    folder = cwd
+    while folder:
+        if os.path.exists(os.path.join(folder, PROJECT_OFF_FILE)):
+            return "project"
+        parent = os.path.dirname(folder)
+        if parent == folder:
+            break
+        folder = parent
+    return ""
