@@ -2,7 +2,8 @@
 
 A case holds a source (``transcript.jsonl``, or whatever one file the harness keeps), ``entries.json`` with what it must
 yield, and ``about.txt`` with one line that says why the case exists. ``UPDATE_FIXTURES=1 pytest`` rewrites
-``entries.json`` from what is read now; read the difference before committing it.
+``entries.json`` from what is read now; read the difference before committing it. Tests import this as
+``from tests.harnesses.cases import …``.
 """
 
 from __future__ import annotations
