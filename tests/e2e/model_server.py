@@ -1,0 +1,126 @@
+"""A scripted model on 127.0.0.1: answers from a file, and keeps every request.
+
+Owns the socket, the order of answers, and the log. Invariants: it listens on loopback only; the n-th main request
+gets the n-th line of the script (which may grow while the server runs), side requests take none; every request is in
+the log before it is answered. Run as a program (``python model_server.py FOLDER``), it can live in a network
+namespace of its own; the folder then holds ``script.jsonl``, ``requests.jsonl`` and ``port``.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+from collections.abc import Mapping
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any, cast
+
+if __package__:
+    from . import wire
+else:  # run as a program: this folder is first on sys.path
+    import wire
+
+SCRIPT, LOG, PORT = "script.jsonl", "requests.jsonl", "port"
+
+
+class ModelServer(ThreadingHTTPServer):
+    """Serves one script. ``folder`` holds the script and the log."""
+
+    daemon_threads = True
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(("127.0.0.1", 0), RequestHandler)
+        self.folder = folder
+        self.number = 0
+        self.main_requests = 0
+        self._lock = threading.Lock()
+
+    @property
+    def port(self) -> int:
+        """The port that the system gave."""
+        return int(self.server_address[1])
+
+    def take(self, path: str, body: Mapping[str, Any]) -> tuple[int, wire.Answer]:
+        """Log a request and choose its answer. Returns the request's number, from 1, and the answer."""
+        kind = wire.classify(body)
+        with self._lock:
+            self.number += 1
+            record = {"number": self.number, "path": path, "kind": kind, "body": body}
+            with open(self.folder / LOG, "a", encoding="utf-8") as file:
+                file.write(json.dumps(record) + "\n")
+            if kind == "main":
+                answer = self._scripted(self.main_requests)
+                self.main_requests += 1
+            else:
+                answer = {"text": wire.SUMMARY_TEXT if kind == "summary" else wire.TITLE_TEXT}
+            return self.number, answer
+
+    def _scripted(self, index: int) -> wire.Answer:
+        path = self.folder / SCRIPT
+        lines = path.read_text(encoding="utf-8").split("\n") if path.exists() else []
+        answers = [json.loads(line) for line in lines if line]
+        return cast("wire.Answer", answers[index]) if index < len(answers) else {}
+
+
+class RequestHandler(BaseHTTPRequestHandler):
+    """One connection. Anything that is not a model request gets an empty answer."""
+
+    protocol_version = "HTTP/1.1"
+    server: ModelServer
+
+    def do_HEAD(self) -> None:
+        """Say that we are here."""
+        self._send(200, b"", "text/plain")
+
+    def do_GET(self) -> None:
+        """List no models: the programs ask, and go on without an answer."""
+        self._send(404, b"{}", "application/json")
+
+    def do_POST(self) -> None:
+        """Answer a model request from the script."""
+        length = int(self.headers.get("content-length") or 0)
+        data = self.rfile.read(length)
+        path = self.path.split("?", 1)[0]
+        try:
+            body = json.loads(data)
+        except ValueError:
+            body = None
+        if path == "/v1/messages/count_tokens":
+            return self._send(200, b'{"input_tokens": 100}', "application/json")
+        if path not in wire.STREAMS or not isinstance(body, dict):
+            return self._send(404, b"{}", "application/json")
+        number, answer = self.server.take(path, body)
+        if "status" in answer:
+            error = {"type": "error", "error": {"type": "invalid_request_error", "message": answer["error"]}}
+            return self._send(int(answer["status"]), json.dumps(error).encode(), "application/json")
+        model = str(body.get("model", "scripted"))
+        if path == "/v1/messages" and not body.get("stream"):
+            message = json.dumps(wire.anthropic_message(answer, number, model)).encode()
+            return self._send(200, message, "application/json")
+        return self._send(200, b"".join(wire.STREAMS[path](answer, number, model)), "text/event-stream")
+
+    def _send(self, status: int, data: bytes, kind: str) -> None:
+        self.send_response(status)
+        self.send_header("content-type", kind)
+        self.send_header("content-length", str(len(data)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(data)
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Keep quiet: the log of requests is the record."""
+
+
+def main() -> None:
+    """Serve the folder named on the command line until killed; its file ``port`` appears once it listens."""
+    folder = Path(sys.argv[1])
+    server = ModelServer(folder)
+    unfinished = folder / (PORT + ".new")
+    unfinished.write_text(str(server.port), encoding="ascii")
+    unfinished.replace(folder / PORT)
+    server.serve_forever()
+
+
+if __name__ == "__main__":
+    main()

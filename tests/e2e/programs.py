@@ -1,0 +1,100 @@
+"""Where the pinned harness programs come from.
+
+Owns the versions that the end-to-end tests run, and the cache folder that holds them: ``OBSMEM_E2E_CACHE``, or a
+folder ``e2e`` below the user's cache folder. Invariants: nothing is installed inside the project; a version, once
+there, is used without asking the network; what cannot be had is a reason to skip, never a failure.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+from typing import NamedTuple
+
+import platformdirs
+import pytest
+
+INSTALL_SECONDS = 300
+VERSION_SECONDS = 60
+
+
+class Program(NamedTuple):
+    """An npm package that brings one command, at one version."""
+
+    package: str
+    version: str
+    command: str
+
+    @property
+    def folder_name(self) -> str:
+        """The cache folder's name for this version."""
+        return f"{self.command}-{self.version}"
+
+
+CLAUDE_CODE = Program("@anthropic-ai/claude-code", "2.1.197", "claude")
+CLAUDE_CODE_NEWER = Program("@anthropic-ai/claude-code", "2.1.332", "claude")
+CODEX = Program("@openai/codex", "0.171.0", "codex")
+
+
+def cache_folder() -> Path:
+    """The folder that holds installed programs and the folders of running tests."""
+    named = os.environ.get("OBSMEM_E2E_CACHE")
+    return Path(named) if named else Path(platformdirs.user_cache_dir("observational-memory")) / "e2e"
+
+
+def require(program: Program) -> Path:
+    """The path of the program's command, installed if need be. Skips the test with a reason where it cannot be had."""
+    folder = cache_folder() / program.folder_name
+    command = folder / "node_modules" / ".bin" / program.command
+    if not command.exists():
+        _install(program, folder)
+    if not command.exists():
+        pytest.skip(f"{program.package}@{program.version} brings no command {program.command!r}")
+    said = _run([str(command), "--version"], folder, VERSION_SECONDS)
+    if said is None or program.version not in said.stdout:
+        pytest.skip(f"{program.package}@{program.version} does not run on this machine: {_reason(said)}")
+    return command
+
+
+def _install(program: Program, folder: Path) -> None:
+    npm = shutil.which("npm")
+    if npm is None:
+        pytest.skip(f"npm is not installed, so {program.package} cannot be")
+    # Installed beside its place and moved there, so that a cut-off download is never taken for an installation.
+    unfinished = folder.with_name(f"{folder.name}.{os.getpid()}.new")
+    unfinished.mkdir(parents=True)
+    package = f"{program.package}@{program.version}"
+    arguments = [npm, "install", "--prefix", str(unfinished), "--no-audit", "--no-fund", "--loglevel=error", package]
+    done = _run(arguments, unfinished, INSTALL_SECONDS)
+    if done is None or done.returncode != 0:
+        shutil.rmtree(unfinished, ignore_errors=True)
+        pytest.skip(f"npm could not install {package}: {_reason(done)}")
+    if folder.exists():
+        shutil.rmtree(unfinished, ignore_errors=True)
+    else:
+        unfinished.rename(folder)
+
+
+def _run(arguments: list[str], folder: Path, seconds: int) -> subprocess.CompletedProcess[str] | None:
+    try:
+        return subprocess.run(
+            arguments,
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            encoding="utf-8",
+            errors="replace",
+            timeout=seconds,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+
+
+def _reason(done: subprocess.CompletedProcess[str] | None) -> str:
+    if done is None:
+        return "it did not end in time"
+    lines = [line for line in done.stderr.split("\n") if line.strip()]
+    return lines[-1] if lines else f"exit status {done.returncode}"
