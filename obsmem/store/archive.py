@@ -1,0 +1,337 @@
+"""``archive.db``: every record's bytes, compressed in segments, and the entries that point into them.
+
+Invariants: the segments of a source, decompressed and joined in order, are the file byte for byte; an entry's bytes
+can be had again by its id for as long as the store exists; bytes and read position commit together (``archive_write``).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+import zlib
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from obsmem.core.errors import NotFound, StoreError
+from obsmem.core.ids import handle_candidates
+from obsmem.core.model import Place, Session
+from obsmem.store.archive_schema import KINDS, MIGRATIONS, OBSERVABLE, SEQ_BITS, SPEAKERS, row_number
+from obsmem.store.schema import open_database, transaction
+
+_SESSION_COLUMNS = (
+    "s.no, s.harness, s.id, s.handle, s.workspace, s.cwd, s.transcript, p.handle, s.parent_seq, s.started_at, "
+    "s.name, s.role, s.model, s.window, s.last_seq, s.updated_at, s.parent_id"
+)
+_SESSION_FROM = "FROM sessions s LEFT JOIN sessions p ON p.no = s.parent"
+
+
+class StoredSession(NamedTuple):
+    """A session with what only the store knows: its number, its last seq (-1 when empty), when it last grew (ms)."""
+
+    no: int
+    session: Session
+    last_seq: int
+    updated_at: int
+    parent_id: str
+
+
+class EntryRow(NamedTuple):
+    """An entry as stored: everything but its text, which its record's bytes yield (block ``block`` of them)."""
+
+    no: int
+    seq: int
+    source: int
+    segment: int
+    start: int
+    size: int
+    sha256: bytes
+    block: int
+    line: int
+    kind: str
+    speaker: str
+    at: int
+    tokens: int
+    active: bool
+    copied: bool
+    alias: int | None
+    replaced_by: int | None
+
+
+class SourceRow(NamedTuple):
+    """How far a source was read: bytes, lines, the reader's state, and the hash of the last bytes read."""
+
+    no: int
+    session: int
+    path: str
+    generation: int
+    kind: str
+    offset: int
+    line: int
+    state: str
+    tail: bytes
+    tail_size: int
+    torn: bool
+    skipped: str
+    read_at: int
+
+
+class Archive:
+    """The archive of one store. One connection, used from one thread at a time."""
+
+    def __init__(self, path: str, *, readonly: bool = False) -> None:
+        self.path = path
+        self.connection = open_database(path, MIGRATIONS, journal="TRUNCATE", readonly=readonly)
+        if not readonly:
+            self.connection.execute("PRAGMA secure_delete=ON")
+        self._segment: tuple[int, bytes] = (-1, b"")
+
+    def close(self) -> None:
+        """Close the connection."""
+        self.connection.close()
+
+    # --- sessions
+
+    def register(self, session: Session, parent_id: str = "") -> StoredSession:
+        """Return the stored session of that harness and id, made with a fresh handle if it is new.
+
+        Raises StoreError for a session that was forgotten.
+        """
+        found = self.by_id(session.harness, session.id)
+        if found is not None:
+            return found
+        if self.is_forgotten(session_hash(session.harness, session.id)):
+            raise StoreError(
+                f"Session {session.id} was forgotten on request and is not read again. "
+                "Delete its tombstone with 'observational-memory forget --undo' to allow it."
+            )
+        with transaction(self.connection):
+            taken = {row[0] for row in self.connection.execute("SELECT handle FROM sessions")}
+            # A forgotten session's handle is never given again either.
+            taken |= {
+                row[0][7:] for row in self.connection.execute("SELECT hash FROM tombstones WHERE hash LIKE 'handle:%'")
+            }
+            handle = next(name for name in handle_candidates(session.harness, session.id) if name not in taken)
+            self.connection.execute(
+                "INSERT OR IGNORE INTO sessions(harness, id, handle, role, transcript, started_at, parent_id)"
+                " VALUES(?,?,?,?,?,?,?)",
+                (session.harness, session.id, handle, session.role, session.transcript, session.started_at, parent_id),
+            )
+        found = self.by_id(session.harness, session.id)
+        assert found is not None
+        return found
+
+    def by_id(self, harness: str, session_id: str) -> StoredSession | None:
+        """The session with a harness's own id, if it is known."""
+        return self._one(
+            f"SELECT {_SESSION_COLUMNS} {_SESSION_FROM} WHERE s.harness=? AND s.id=?", (harness, session_id)
+        )
+
+    def by_handle(self, handle: str) -> StoredSession:
+        """The session with a handle. Raises NotFound."""
+        found = self._one(f"SELECT {_SESSION_COLUMNS} {_SESSION_FROM} WHERE s.handle=?", (handle,))
+        if found is None:
+            raise NotFound(f"No session has the handle {handle!r}. 'observational-memory sessions' lists them.")
+        return found
+
+    def by_number(self, number: int) -> StoredSession:
+        """The session with a row number. Raises NotFound."""
+        found = self._one(f"SELECT {_SESSION_COLUMNS} {_SESSION_FROM} WHERE s.no=?", (number,))
+        if found is None:
+            raise NotFound(f"The archive has no session number {number}.")
+        return found
+
+    def sessions(self) -> list[StoredSession]:
+        """All sessions, the last grown first."""
+        rows = self.connection.execute(
+            f"SELECT {_SESSION_COLUMNS} {_SESSION_FROM} ORDER BY s.updated_at DESC, s.no DESC"
+        )
+        return [_stored_session(row) for row in rows]
+
+    def _one(self, sql: str, values: tuple[object, ...]) -> StoredSession | None:
+        row = self.connection.execute(sql, values).fetchone()
+        return None if row is None else _stored_session(row)
+
+    # --- entries
+
+    def entries(self, session: int, first: int = 0, last: int | None = None, where: str = "") -> Iterator[EntryRow]:
+        """Yield a session's entries with seq in ``first``..``last`` (inclusive), in order."""
+        low = row_number(session, max(first, 0))
+        high = row_number(session, last if last is not None else (1 << SEQ_BITS) - 1)
+        condition = f" AND {where}" if where else ""
+        cursor = self.connection.execute(
+            f"SELECT * FROM entries WHERE no BETWEEN ? AND ?{condition} ORDER BY no", (low, high)
+        )
+        for row in cursor:
+            yield _entry_row(row)
+
+    def entry(self, session: int, seq: int) -> EntryRow | None:
+        """One entry, or None."""
+        row = self.connection.execute("SELECT * FROM entries WHERE no=?", (row_number(session, seq),)).fetchone()
+        return None if row is None else _entry_row(row)
+
+    def observable(self, session: int, first: int, last: int | None = None) -> Iterator[EntryRow]:
+        """Yield the entries in a range that an observer may read: no copies, only the newest version of each."""
+        return self.entries(session, first, last, OBSERVABLE)
+
+    def observable_tokens(self, session: int, after: int) -> int:
+        """Estimated tokens of all observable entries with a seq above ``after``."""
+        row = self.connection.execute(
+            f"SELECT coalesce(sum(tokens), 0) FROM entries WHERE no BETWEEN ? AND ? AND {OBSERVABLE}",
+            (row_number(session, after + 1), row_number(session + 1, 0) - 1),
+        ).fetchone()
+        return int(row[0])
+
+    def seqs(self, session: int, where: str, first: int = 0) -> list[int]:
+        """The seqs of a session's entries that meet an SQL condition on the entries table."""
+        rows = self.connection.execute(
+            f"SELECT no FROM entries WHERE no BETWEEN ? AND ? AND {where} ORDER BY no",
+            (row_number(session, first), row_number(session + 1, 0) - 1),
+        )
+        return [row[0] & ((1 << SEQ_BITS) - 1) for row in rows]
+
+    def record(self, entry: EntryRow) -> bytes:
+        """The exact bytes of the record that an entry belongs to. Raises StoreError if they are damaged."""
+        data = self.segment(entry.segment)[entry.start : entry.start + entry.size]
+        if hashlib.sha256(data).digest() != entry.sha256:
+            raise StoreError(
+                f"The stored bytes of entry {entry.seq} do not match their hash. Run 'observational-memory fsck --repair'."
+            )
+        return data
+
+    def segment(self, number: int) -> bytes:
+        """The decompressed bytes of a segment. Raises StoreError if it is missing or damaged."""
+        if self._segment[0] == number:
+            return self._segment[1]
+        row = self.connection.execute("SELECT data FROM segments WHERE no=?", (number,)).fetchone()
+        if row is None:
+            raise StoreError(f"Segment {number} is missing from the archive. Run 'observational-memory fsck --repair'.")
+        try:
+            data = zlib.decompress(row[0])
+        except zlib.error as error:
+            raise StoreError(
+                f"Segment {number} of the archive is damaged ({error}). Run 'observational-memory fsck --repair'."
+            ) from error
+        self._segment = (number, data)
+        return data
+
+    def place(self, entry: EntryRow) -> Place:
+        """Where an entry's record stood: file, line, byte offset and length, hash."""
+        source = self.source(entry.source)
+        row = self.connection.execute("SELECT offset FROM segments WHERE no=?", (entry.segment,)).fetchone()
+        offset = row[0] + entry.start if row and source.kind != "rows" else 0
+        key = ""
+        if source.kind == "rows":
+            found = self.connection.execute(
+                "SELECT key FROM rows WHERE source=? AND first_seq<=? AND last_seq>=?",
+                (entry.source, entry.seq, entry.seq),
+            ).fetchone()
+            key = found[0] if found else ""
+        return Place(source.path, entry.line, offset, entry.size, entry.sha256.hex(), source.kind if key else "", key)
+
+    # --- sources
+
+    def sources(self, session: int) -> list[SourceRow]:
+        """Everything that was read for a session, oldest generation first."""
+        rows = self.connection.execute("SELECT * FROM sources WHERE session=? ORDER BY no", (session,))
+        return [SourceRow(*row[:8], row[8] or b"", row[9], bool(row[10]), row[11], row[12]) for row in rows]
+
+    def source(self, number: int) -> SourceRow:
+        """One source. Raises StoreError if the archive has none of that number."""
+        row = self.connection.execute("SELECT * FROM sources WHERE no=?", (number,)).fetchone()
+        if row is None:
+            raise StoreError(f"The archive has no source {number}. Run 'observational-memory fsck'.")
+        return SourceRow(*row[:8], row[8] or b"", row[9], bool(row[10]), row[11], row[12])
+
+    def bytes_of(self, source: int) -> Iterator[bytes]:
+        """Yield a source's bytes, segment by segment, in order."""
+        for row in self.connection.execute("SELECT no FROM segments WHERE source=? ORDER BY no", (source,)).fetchall():
+            yield self.segment(row[0])
+
+    def links(self, source: int) -> Iterator[tuple[int, str, str, bool]]:
+        """Yield (line, id key, parent key, is prompt) of a source's records; keys as 16 hex digits, '' for none."""
+        cursor = self.connection.execute(
+            "SELECT line, id, parent, prompt FROM links WHERE source=? ORDER BY line", (source,)
+        )
+        for line, key, parent, prompt in cursor:
+            yield line, _key_text(key), _key_text(parent), bool(prompt)
+
+    def side(self, entry: EntryRow) -> bytes | None:
+        """The bytes of the side file that holds an entry's whole output, where one was archived."""
+        row = self.connection.execute("SELECT source FROM sides WHERE entry=?", (entry.no,)).fetchone()
+        return None if row is None else b"".join(self.bytes_of(row[0]))
+
+    # --- measures and sizes
+
+    def measures(self, session: int, up_to: int | None = None) -> list[tuple[int, int]]:
+        """(seq, provider-reported context tokens) of a session, in order."""
+        high = up_to if up_to is not None else 1 << 62
+        rows = self.connection.execute(
+            "SELECT seq, context FROM measures WHERE session=? AND seq<=? ORDER BY seq", (session, high)
+        )
+        return [(row[0], row[1]) for row in rows]
+
+    def sizes(self, session: int) -> tuple[int, int]:
+        """(original, stored) bytes of everything that was read for a session."""
+        row = self.connection.execute(
+            "SELECT coalesce(sum(g.size),0), coalesce(sum(length(g.data)),0) FROM segments g"
+            " JOIN sources s ON s.no=g.source WHERE s.session=?",
+            (session,),
+        ).fetchone()
+        return int(row[0]), int(row[1])
+
+    def is_forgotten(self, hash_: str) -> bool:
+        """True if what has this hash was forgotten on request."""
+        return self.connection.execute("SELECT 1 FROM tombstones WHERE hash=?", (hash_,)).fetchone() is not None
+
+    def touch(self, session: int) -> None:
+        """Note that a session has just grown."""
+        self.connection.execute("UPDATE sessions SET updated_at=? WHERE no=?", (int(time.time() * 1000), session))
+
+
+def session_hash(harness: str, session_id: str) -> str:
+    """What a tombstone keeps of a forgotten session: enough to know it again, too little to say what it was."""
+    return "session:" + hashlib.sha256(f"{harness}\n{session_id}".encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def key_number(key: str) -> int:
+    """A link key (16 hex digits) as the signed number that SQLite stores; 0 for none."""
+    if not key:
+        return 0
+    number = int(key, 16)
+    return number - (1 << 64) if number >= 1 << 63 else number
+
+
+def _key_text(number: int) -> str:
+    return f"{number & ((1 << 64) - 1):016x}" if number else ""
+
+
+def _stored_session(row: Any) -> StoredSession:
+    (no, harness, id_, handle, workspace, cwd, transcript, parent, parent_seq, started, name, role, model) = row[:13]
+    window, last_seq, updated, parent_id = row[13:]
+    point = (parent, parent_seq if parent_seq is not None else -1) if parent else None
+    session = Session(harness, id_, handle, workspace, cwd, transcript, point, started, name, role, model, window)
+    return StoredSession(no, session, last_seq, updated, parent_id)
+
+
+def _entry_row(row: Any) -> EntryRow:
+    (no, source, segment, start, size, sha, block, line, kind, speaker, at, tokens) = row[:12]
+    active, copied, alias, replaced = row[12:]
+    return EntryRow(
+        no,
+        no & ((1 << SEQ_BITS) - 1),
+        source,
+        segment,
+        start,
+        size,
+        sha,
+        block,
+        line,
+        KINDS[kind],
+        SPEAKERS[speaker],
+        at,
+        tokens,
+        bool(active),
+        bool(copied),
+        alias,
+        replaced,
+    )

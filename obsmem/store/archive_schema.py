@@ -1,0 +1,74 @@
+"""The tables of ``archive.db`` and the small codes that they use. Sessions stand here, not beside the notes: an entry
+id must resolve with nothing but the archive at hand.
+
+An entry's row number is ``session << 32 | seq``: one session's entries lie together, in order, without an index.
+Text, tool and call id are not columns: they are read again from the record's bytes, which are always there.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+
+from obsmem.store.schema import Migration
+
+KINDS = ("user", "assistant", "thinking", "tool_call", "tool_result", "summary", "boundary", "notice")
+SPEAKERS = ("human", "agent", "tool", "harness", "subagent")
+KIND_CODES = {name: code for code, name in enumerate(KINDS)}
+SPEAKER_CODES = {name: code for code, name in enumerate(SPEAKERS)}
+SEQ_BITS = 32
+
+# Codes of what an observer may read (core.model.OBSERVABLE_*), for SQL.
+OBSERVABLE = (
+    f"kind IN ({','.join(str(KIND_CODES[k]) for k in ('user', 'assistant', 'tool_call', 'tool_result'))})"
+    f" AND speaker IN ({','.join(str(SPEAKER_CODES[s]) for s in ('human', 'agent', 'tool'))})"
+    " AND copied=0 AND replaced_by IS NULL"
+)
+
+
+def row_number(session: int, seq: int) -> int:
+    """The row number of a session's entry."""
+    return session << SEQ_BITS | seq
+
+
+def _create(connection: sqlite3.Connection) -> None:
+    for statement in (
+        """CREATE TABLE sessions(
+            no INTEGER PRIMARY KEY, harness TEXT NOT NULL, id TEXT NOT NULL, handle TEXT NOT NULL UNIQUE,
+            role TEXT NOT NULL DEFAULT 'main', name TEXT NOT NULL DEFAULT '', cwd TEXT NOT NULL DEFAULT '',
+            workspace TEXT NOT NULL DEFAULT '', transcript TEXT NOT NULL DEFAULT '',
+            parent INTEGER REFERENCES sessions(no), parent_seq INTEGER, parent_id TEXT NOT NULL DEFAULT '',
+            started_at INTEGER NOT NULL DEFAULT 0, updated_at INTEGER NOT NULL DEFAULT 0,
+            model TEXT NOT NULL DEFAULT '', window INTEGER NOT NULL DEFAULT 0, last_seq INTEGER NOT NULL DEFAULT -1,
+            UNIQUE(harness, id))""",
+        """CREATE TABLE sources(
+            no INTEGER PRIMARY KEY, session INTEGER NOT NULL REFERENCES sessions(no), path TEXT NOT NULL,
+            generation INTEGER NOT NULL DEFAULT 0, kind TEXT NOT NULL, offset INTEGER NOT NULL DEFAULT 0,
+            line INTEGER NOT NULL DEFAULT 0, state TEXT NOT NULL DEFAULT '', tail BLOB, tail_size INTEGER NOT NULL DEFAULT 0,
+            torn INTEGER NOT NULL DEFAULT 0, skipped TEXT NOT NULL DEFAULT '{}', read_at INTEGER NOT NULL DEFAULT 0,
+            UNIQUE(path, session, generation))""",
+        """CREATE TABLE segments(
+            no INTEGER PRIMARY KEY, source INTEGER NOT NULL REFERENCES sources(no), line INTEGER NOT NULL,
+            offset INTEGER NOT NULL, size INTEGER NOT NULL, data BLOB NOT NULL)""",
+        "CREATE INDEX segments_by_source ON segments(source)",
+        """CREATE TABLE entries(
+            no INTEGER PRIMARY KEY, source INTEGER NOT NULL, segment INTEGER NOT NULL, start INTEGER NOT NULL,
+            size INTEGER NOT NULL, sha256 BLOB NOT NULL, block INTEGER NOT NULL, line INTEGER NOT NULL,
+            kind INTEGER NOT NULL, speaker INTEGER NOT NULL, at INTEGER NOT NULL, tokens INTEGER NOT NULL,
+            active INTEGER NOT NULL DEFAULT 1, copied INTEGER NOT NULL DEFAULT 0, alias INTEGER, replaced_by INTEGER)""",
+        """CREATE TABLE links(
+            source INTEGER NOT NULL, line INTEGER NOT NULL, id INTEGER NOT NULL, parent INTEGER NOT NULL,
+            prompt INTEGER NOT NULL, PRIMARY KEY(source, line)) WITHOUT ROWID""",
+        "CREATE INDEX links_by_id ON links(id)",
+        """CREATE TABLE rows(
+            source INTEGER NOT NULL, key TEXT NOT NULL, sha256 BLOB NOT NULL, first_seq INTEGER NOT NULL,
+            last_seq INTEGER NOT NULL, PRIMARY KEY(source, key)) WITHOUT ROWID""",
+        """CREATE TABLE measures(
+            session INTEGER NOT NULL, seq INTEGER NOT NULL, context INTEGER NOT NULL,
+            PRIMARY KEY(session, seq)) WITHOUT ROWID""",
+        "CREATE TABLE sides(entry INTEGER PRIMARY KEY, source INTEGER NOT NULL REFERENCES sources(no))",
+        "CREATE TABLE tombstones(hash TEXT PRIMARY KEY, at INTEGER NOT NULL)",
+    ):
+        connection.execute(statement)
+
+
+MIGRATIONS: tuple[Migration, ...] = (("m001_create", _create),)
