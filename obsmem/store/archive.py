@@ -233,14 +233,14 @@ class Archive:
     def sources(self, session: int) -> list[SourceRow]:
         """Everything that was read for a session, oldest generation first."""
         rows = self.connection.execute("SELECT * FROM sources WHERE session=? ORDER BY no", (session,))
-        return [SourceRow(*row[:8], row[8] or b"", row[9], bool(row[10]), row[11], row[12]) for row in rows]
+        return [_source_row(row) for row in rows]
 
     def source(self, number: int) -> SourceRow:
         """One source. Raises StoreError if the archive has none of that number."""
         row = self.connection.execute("SELECT * FROM sources WHERE no=?", (number,)).fetchone()
         if row is None:
             raise StoreError(f"The archive has no source {number}. Run 'observational-memory fsck'.")
-        return SourceRow(*row[:8], row[8] or b"", row[9], bool(row[10]), row[11], row[12])
+        return _source_row(row)
 
     def bytes_of(self, source: int) -> Iterator[bytes]:
         """Yield a source's bytes, segment by segment, in order."""
@@ -311,6 +311,13 @@ def _stored_session(row: Any) -> StoredSession:
     point = (parent, parent_seq if parent_seq is not None else -1) if parent else None
     session = Session(harness, id_, handle, workspace, cwd, transcript, point, started, name, role, model, window)
     return StoredSession(no, session, last_seq, updated, parent_id)
+
+
+def _source_row(row: Any) -> SourceRow:
+    no, session, path, generation, kind, offset, line, state, tail, tail_size, torn, skipped, read_at = row
+    return SourceRow(
+        no, session, path, generation, kind, offset, line, state, tail or b"", tail_size, bool(torn), skipped, read_at
+    )
 
 
 def _entry_row(row: Any) -> EntryRow:

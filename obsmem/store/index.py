@@ -1,0 +1,139 @@
+"""``index.db``: full text of entries and the cards, both derived from the archive and rebuilt from it when lost.
+
+Invariant: nothing here is needed to find an entry's bytes. ``reach`` says how far each derived table has come, so
+that building it can stop at any instant and go on later. Words that a user types are quoted, never query syntax.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from obsmem.core.errors import StoreError
+from obsmem.core.model import Card, Fact
+from obsmem.store.archive_schema import row_number
+from obsmem.store.schema import Migration, open_database, transaction
+
+
+def _create(connection: sqlite3.Connection) -> None:
+    for statement in (
+        "CREATE TABLE reach(session INTEGER NOT NULL, what TEXT NOT NULL, seq INTEGER NOT NULL, state TEXT NOT NULL DEFAULT '',"
+        " PRIMARY KEY(session, what)) WITHOUT ROWID",
+        "CREATE TABLE cards(session INTEGER NOT NULL, first_seq INTEGER NOT NULL, last_seq INTEGER NOT NULL,"
+        " turn INTEGER NOT NULL, facts TEXT NOT NULL, PRIMARY KEY(session, first_seq)) WITHOUT ROWID",
+        # Contentless: the words stand in the archive already. detail=column keeps phrases out and the file small.
+        "CREATE VIRTUAL TABLE words USING fts5(text, content='', detail=column, tokenize='porter unicode61')",
+    ):
+        connection.execute(statement)
+
+
+MIGRATIONS: tuple[Migration, ...] = (("m001_create", _create),)
+
+
+class Index:
+    """The derived tables of one store."""
+
+    def __init__(self, path: str, *, readonly: bool = False) -> None:
+        self.path = path
+        try:
+            self.connection = open_database(path, MIGRATIONS, journal="WAL", readonly=readonly)
+        except StoreError:
+            if readonly:
+                raise
+            move_aside(path)
+            self.connection = open_database(path, MIGRATIONS, journal="WAL")
+
+    def close(self) -> None:
+        """Close the connection."""
+        self.connection.close()
+
+    def reach(self, session: int, what: str) -> tuple[int, dict[str, Any]]:
+        """(seq, state) that a derived table has come to for a session; (-1, {}) at the beginning."""
+        row = self.connection.execute(
+            "SELECT seq, state FROM reach WHERE session=? AND what=?", (session, what)
+        ).fetchone()
+        return (-1, {}) if row is None else (int(row[0]), json.loads(row[1] or "{}"))
+
+    def add_cards(self, session: int, cards: Sequence[Card], up_to: int, state: dict[str, Any], expected: int) -> bool:
+        """Add cards and move their reach to ``up_to`` in one transaction; False if the reach was not ``expected``."""
+        with transaction(self.connection):
+            if self.reach(session, "cards")[0] != expected:
+                return False
+            self.connection.executemany(
+                "INSERT OR REPLACE INTO cards VALUES(?,?,?,?,?)",
+                [(session, c.first_seq, c.last_seq, c.turn, json.dumps([_plain(f) for f in c.facts])) for c in cards],
+            )
+            self.connection.execute(
+                "INSERT OR REPLACE INTO reach VALUES(?,?,?,?)", (session, "cards", up_to, json.dumps(state))
+            )
+        return True
+
+    def cards(self, session: int, handle: str, up_to: int | None = None) -> list[Card]:
+        """The cards of a session, in order."""
+        rows = self.connection.execute(
+            "SELECT turn, first_seq, last_seq, facts FROM cards WHERE session=? AND first_seq<=? ORDER BY first_seq",
+            (session, up_to if up_to is not None else 1 << 62),
+        )
+        return [
+            Card(handle, turn, first, last, tuple(_fact(f) for f in json.loads(facts)))
+            for turn, first, last, facts in rows
+        ]
+
+    def add_words(self, session: int, texts: Iterable[tuple[int, str]], up_to: int, expected: int) -> bool:
+        """Index (seq, text) pairs and move the reach to ``up_to``; False if the reach was not ``expected``."""
+        with transaction(self.connection):
+            if self.reach(session, "words")[0] != expected:
+                return False
+            self.connection.executemany(
+                "INSERT INTO words(rowid, text) VALUES(?,?)", ((row_number(session, seq), text) for seq, text in texts)
+            )
+            self.connection.execute("INSERT OR REPLACE INTO reach VALUES(?,?,?,'')", (session, "words", up_to))
+        return True
+
+    def find(self, words: Sequence[str], limit: int = 20) -> list[int]:
+        """Row numbers of entries that hold any of the words, best first (BM25)."""
+        query = " OR ".join('"' + word.replace('"', '""') + '"' for word in words if word.strip())
+        if not query:
+            return []
+        rows = self.connection.execute(
+            "SELECT rowid FROM words WHERE words MATCH ? ORDER BY rank LIMIT ?", (query, limit)
+        )
+        return [row[0] for row in rows]
+
+    def forget(self, session: int) -> None:
+        """Remove everything derived from a session. The full text goes as a whole: a contentless table cannot
+        delete single rows without their words; it is rebuilt in the background."""
+        with transaction(self.connection):
+            self.connection.execute("DELETE FROM cards WHERE session=?", (session,))
+            self.connection.execute("DELETE FROM reach WHERE session=?", (session,))
+            self.connection.execute("DELETE FROM reach WHERE what='words'")
+            self.connection.execute("INSERT INTO words(words) VALUES('delete-all')")
+        self.connection.execute("VACUUM")
+
+    def check(self) -> str:
+        """'' if the database is sound, else what SQLite says is wrong."""
+        try:
+            (answer,) = self.connection.execute("PRAGMA quick_check(1)").fetchone()
+            self.connection.execute("INSERT INTO words(words) VALUES('integrity-check')")
+        except sqlite3.DatabaseError as error:
+            return str(error)
+        return "" if answer == "ok" else str(answer)
+
+
+def move_aside(path: str) -> None:
+    """Rename a damaged database (and its journals) so that a new one can be made in its place."""
+    for ending in ("", "-wal", "-shm"):
+        if os.path.exists(path + ending):
+            os.replace(path + ending, f"{path}.damaged{ending}")
+
+
+def _plain(fact: Fact) -> list[Any]:
+    return [fact.kind, list(fact.seqs), fact.at, fact.subject, fact.text, fact.ok, dict(fact.detail)]
+
+
+def _fact(plain: list[Any]) -> Fact:
+    kind, seqs, at, subject, text, ok, detail = plain
+    return Fact(kind, tuple(seqs), at, subject, text, ok, detail)

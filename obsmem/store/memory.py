@@ -1,0 +1,376 @@
+"""``memory.db``: what was observed, how far, by which worker call; reflections, drops, pins, deliveries.
+
+Invariants: notes and the coverage of their stretch commit together; a stretch is committed only if coverage still
+ends where the pass began (compare-and-swap), so an answer that comes too late is thrown away; nothing is ever edited,
+dropping adds a tombstone. A covered stretch names the worker call that covered it and the hash of the entries shown.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import time
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from obsmem.core.ids import entry_id, parse_entry_id
+from obsmem.core.model import Drop, Note, Pin, Reflection
+from obsmem.store.memory_schema import MIGRATIONS
+from obsmem.store.schema import open_database, transaction
+
+BACKUPS_KEPT = 7
+
+
+class WorkerCall(NamedTuple):
+    """One request to a worker and how it ended. ``outcome``: ok | empty | failed. Never holds content."""
+
+    session: str
+    task: str
+    worker: str
+    at: int
+    first_seq: int
+    last_seq: int
+    outcome: str
+    items: int = 0
+    rejected: int = 0
+    tokens_in: int = 0
+    tokens_out: int = 0
+    ms: int = 0
+
+
+class StoredNote(NamedTuple):
+    """A note with when it was recorded (ms) and the stretch that it came from."""
+
+    note: Note
+    session: str
+    recorded_at: int
+    first_seq: int
+    last_seq: int
+
+
+class StoredReflection(NamedTuple):
+    """A reflection with when it was recorded (ms) and the seq up to which notes existed then."""
+
+    reflection: Reflection
+    session: str
+    recorded_at: int
+    up_to: int
+
+
+class StoredDrop(NamedTuple):
+    """A tombstone of one session, with the seq up to which notes existed then."""
+
+    drop: Drop
+    up_to: int
+
+
+class Stretch(NamedTuple):
+    """A covered stretch of a session: which entries (by seq), by which call, and the hash of what was shown."""
+
+    first_seq: int
+    last_seq: int
+    call: int
+    shown: str
+
+
+class Gap(NamedTuple):
+    """A stretch that could not be observed, and why."""
+
+    first_seq: int
+    last_seq: int
+    reason: str
+
+
+class MemoryStore:
+    """The notes of one store. One connection, used from one thread at a time."""
+
+    def __init__(self, path: str, *, readonly: bool = False) -> None:
+        self.path = path
+        self.connection = open_database(path, MIGRATIONS, journal="TRUNCATE", readonly=readonly)
+        if not readonly:
+            self.connection.execute("PRAGMA secure_delete=ON")
+
+    def close(self) -> None:
+        """Close the connection."""
+        self.connection.close()
+
+    # --- coverage
+
+    def covered_to(self, session: str) -> int:
+        """The seq up to which everything is covered or a gap; -1 where nothing is."""
+        row = self.connection.execute(
+            "SELECT max(last_seq) FROM (SELECT last_seq FROM coverage WHERE session=?1"
+            " UNION ALL SELECT last_seq FROM gaps WHERE session=?1)",
+            (session,),
+        ).fetchone()
+        return -1 if row[0] is None else int(row[0])
+
+    def stretches(self, session: str) -> list[Stretch]:
+        """All covered stretches of a session, in order."""
+        rows = self.connection.execute(
+            "SELECT first_seq, last_seq, call, shown FROM coverage WHERE session=? ORDER BY first_seq", (session,)
+        )
+        return [Stretch(*row) for row in rows]
+
+    def gaps(self, session: str) -> list[Gap]:
+        """All gaps of a session, in order."""
+        rows = self.connection.execute(
+            "SELECT first_seq, last_seq, reason FROM gaps WHERE session=? ORDER BY first_seq", (session,)
+        )
+        return [Gap(*row) for row in rows]
+
+    def commit_stretch(
+        self, call: WorkerCall, covered_to: int, first: int, last: int, shown: str, notes: Sequence[Note]
+    ) -> bool:
+        """Write the notes of a stretch, its coverage and its call in one transaction.
+
+        ``covered_to`` is where coverage ended when the stretch was read. False, and nothing written but the call,
+        if somebody else has covered further since. A gap that the stretch fills exactly is removed.
+        """
+        now = int(time.time() * 1000)
+        with transaction(self.connection):
+            gap = self.connection.execute(
+                "SELECT 1 FROM gaps WHERE session=? AND first_seq=? AND last_seq=?", (call.session, first, last)
+            ).fetchone()
+            current = self.covered_to(call.session) == covered_to or gap is not None
+            number = self._insert_call(call if current else call._replace(outcome="late", items=0))
+            if not current:
+                return False
+            self.connection.execute(
+                "DELETE FROM gaps WHERE session=? AND first_seq=? AND last_seq=?", (call.session, first, last)
+            )
+            self.connection.execute(
+                "INSERT INTO coverage VALUES(?,?,?,?,?)", (call.session, first, last, number, shown)
+            )
+            for note in notes:
+                self._insert_note(note, call.session, now, first, last, number)
+        return True
+
+    def commit_gap(self, session: str, covered_to: int, first: int, last: int, reason: str) -> bool:
+        """Mark a stretch as not observable now, so that work goes on behind it. False if coverage moved meanwhile."""
+        with transaction(self.connection):
+            if self.covered_to(session) != covered_to:
+                return False
+            self.connection.execute(
+                "INSERT OR REPLACE INTO gaps VALUES(?,?,?,?,?)", (session, first, last, reason, int(time.time() * 1000))
+            )
+        return True
+
+    def roll_back_coverage(self, session: str, last_seq: int) -> int:
+        """Take back coverage beyond the archive's last seq (after the archive was lost or restored). Returns how many
+        stretches were cut; notes stay, as they stand on what was once shown."""
+        with transaction(self.connection):
+            cut = self.connection.execute(
+                "DELETE FROM coverage WHERE session=? AND first_seq>?", (session, last_seq)
+            ).rowcount
+            cut += self.connection.execute(
+                "UPDATE coverage SET last_seq=? WHERE session=? AND last_seq>?", (last_seq, session, last_seq)
+            ).rowcount
+            self.connection.execute("DELETE FROM gaps WHERE session=? AND first_seq>?", (session, last_seq))
+            self.connection.execute("UPDATE progress SET seq=min(seq, ?) WHERE session=?", (last_seq, session))
+        return cut
+
+    # --- worker calls and progress
+
+    def record_call(self, call: WorkerCall) -> int:
+        """Write one row about a worker call; returns its number."""
+        with transaction(self.connection):
+            return self._insert_call(call)
+
+    def _insert_call(self, call: WorkerCall) -> int:
+        cursor = self.connection.execute(
+            "INSERT INTO worker_calls(session, task, worker, at, first_seq, last_seq, outcome, items, rejected, tokens_in,"
+            " tokens_out, ms) VALUES(?,?,?,?,?,?,?,?,?,?,?,?)",
+            call,
+        )
+        return int(cursor.lastrowid or 0)
+
+    def calls(self, session: str, task: str = "") -> list[WorkerCall]:
+        """The worker calls of a session, oldest first."""
+        rows = self.connection.execute(
+            "SELECT session, task, worker, at, first_seq, last_seq, outcome, items, rejected, tokens_in, tokens_out, ms"
+            " FROM worker_calls WHERE session=? AND (?='' OR task=?) ORDER BY no",
+            (session, task, task),
+        )
+        return [WorkerCall(*row) for row in rows]
+
+    def progress(self, session: str, task: str) -> int:
+        """How far a pass has examined (seq of the newest note's stretch it saw); -1 where it never ran."""
+        row = self.connection.execute("SELECT seq FROM progress WHERE session=? AND task=?", (session, task)).fetchone()
+        return -1 if row is None else int(row[0])
+
+    def _set_progress(self, session: str, task: str, seq: int) -> None:
+        self.connection.execute("INSERT OR REPLACE INTO progress VALUES(?,?,?)", (session, task, seq))
+
+    # --- notes, reflections, drops
+
+    def _insert_note(self, note: Note, session: str, now: int, first: int, last: int, call: int) -> None:
+        added = self.connection.execute(
+            "INSERT OR IGNORE INTO notes(id, session, text, at, relevance, evidence, grounding, missing, tokens, recorded_at,"
+            " first_seq, last_seq, call) VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?)",
+            (note.id, session, note.text, note.at, note.relevance, note.evidence, note.grounding,
+             json.dumps(note.missing), note.tokens, now, first, last, call),
+        ).rowcount  # fmt: skip
+        if not added:
+            # The same note again: it becomes visible again if it was dropped before.
+            self.connection.execute("UPDATE notes SET recorded_at=? WHERE id=?", (now, note.id))
+            return
+        rows = [(note.id, position, *parse_entry_id(name)) for position, name in enumerate(note.entry_ids)]
+        self.connection.executemany("INSERT INTO note_entries VALUES(?,?,?,?)", rows)
+
+    def notes(self, session: str, up_to: int | None = None) -> list[StoredNote]:
+        """All notes of a session in the order of their stretches, dropped ones too; ``up_to`` bounds their entries."""
+        rows = self.connection.execute(
+            f"{_NOTE} WHERE session=? AND last_seq<=? ORDER BY first_seq, no",
+            (session, up_to if up_to is not None else 1 << 62),
+        ).fetchall()
+        return self._stored_notes(rows)
+
+    def find_notes(self, prefix: str) -> list[StoredNote]:
+        """All notes of any session whose id begins with ``prefix``."""
+        return self._stored_notes(
+            self.connection.execute(f"{_NOTE} WHERE id GLOB ?||'*' ORDER BY no", (prefix,)).fetchall()
+        )
+
+    def notes_by_id(self, ids: Iterable[str]) -> list[StoredNote]:
+        """The notes with these ids, in the given order; unknown ids are left out."""
+        found: list[StoredNote] = []
+        for id_ in ids:
+            found += self._stored_notes(self.connection.execute(f"{_NOTE} WHERE id=?", (id_,)).fetchall())
+        return found
+
+    def _stored_notes(self, rows: list[Any]) -> list[StoredNote]:
+        entries: dict[str, list[str]] = {}
+        ids = [row[0] for row in rows]
+        for start in range(0, len(ids), 500):
+            part = ids[start : start + 500]
+            marks = ",".join("?" * len(part))
+            for note, session, seq in self.connection.execute(
+                f"SELECT note, session, seq FROM note_entries WHERE note IN ({marks}) ORDER BY note, position", part
+            ):
+                entries.setdefault(note, []).append(entry_id(session, seq))
+        stored = []
+        for id_, session, text, at, relevance, evidence, grounding, missing, tokens, recorded, first, last in rows:
+            note = Note(id_, text, at, relevance, tuple(entries.get(id_, ())), evidence, grounding, tokens,
+                        tuple(json.loads(missing)))  # fmt: skip
+            stored.append(StoredNote(note, session, recorded, first, last))
+        return stored
+
+    def commit_reflections(self, call: WorkerCall, reflections: Sequence[Reflection], up_to: int) -> None:
+        """Write reflections and how far the reflector examined, in one transaction. An empty list advances it too."""
+        now = int(time.time() * 1000)
+        with transaction(self.connection):
+            number = self._insert_call(call)
+            for reflection in reflections:
+                added = self.connection.execute(
+                    "INSERT OR IGNORE INTO reflections(id, session, text, tokens, recorded_at, up_to, call)"
+                    " VALUES(?,?,?,?,?,?,?)",
+                    (reflection.id, call.session, reflection.text, reflection.tokens, now, up_to, number),
+                ).rowcount
+                if added:
+                    self.connection.executemany(
+                        "INSERT INTO reflection_notes VALUES(?,?,?)",
+                        [(reflection.id, position, note) for position, note in enumerate(reflection.note_ids)],
+                    )
+            self._set_progress(call.session, "reflect", up_to)
+
+    def reflections(self, session: str, up_to: int | None = None) -> list[StoredReflection]:
+        """All reflections of a session, oldest first."""
+        return self._stored_reflections(
+            "WHERE session=? AND up_to<=? ORDER BY no", (session, up_to if up_to is not None else 1 << 62)
+        )
+
+    def find_reflections(self, prefix: str) -> list[StoredReflection]:
+        """All reflections of any session whose id begins with ``prefix``."""
+        return self._stored_reflections("WHERE id GLOB ?||'*' ORDER BY no", (prefix,))
+
+    def _stored_reflections(self, where: str, values: tuple[Any, ...]) -> list[StoredReflection]:
+        stored = []
+        for id_, session, text, tokens, recorded, up_to in self.connection.execute(
+            f"SELECT id, session, text, tokens, recorded_at, up_to FROM reflections {where}", values
+        ).fetchall():
+            rows = self.connection.execute(
+                "SELECT note FROM reflection_notes WHERE reflection=? ORDER BY position", (id_,)
+            )
+            reflection = Reflection(id_, text, tuple(row[0] for row in rows), tokens)
+            stored.append(StoredReflection(reflection, session, recorded, up_to))
+        return stored
+
+    def commit_drops(self, call: WorkerCall, note_ids: Sequence[str], why: str, up_to: int) -> None:
+        """Add tombstones, and how far the dropper examined, in one transaction."""
+        now = int(time.time() * 1000)
+        with transaction(self.connection):
+            number = self._insert_call(call)
+            self.connection.executemany(
+                "INSERT INTO drops(session, note, at, why, up_to, call) VALUES(?,?,?,?,?,?)",
+                [(call.session, note, now, why, up_to, number) for note in note_ids],
+            )
+            self._set_progress(call.session, "drop", up_to)
+
+    def drops(self, session: str, up_to: int | None = None) -> list[StoredDrop]:
+        """All tombstones of a session, oldest first, one note each."""
+        rows = self.connection.execute(
+            "SELECT note, at, why, up_to FROM drops WHERE session=? AND up_to<=? ORDER BY no",
+            (session, up_to if up_to is not None else 1 << 62),
+        )
+        return [StoredDrop(Drop((note,), at, why), seq) for note, at, why, seq in rows]
+
+    def pins(self, session: str, workspace: str) -> list[Pin]:
+        """What the user fixed for this session, its workspace, or everywhere; oldest first."""
+        rows = self.connection.execute(
+            "SELECT id, text, scope, at FROM pins WHERE scope='everywhere' OR (scope='session' AND session=?)"
+            " OR (scope='workspace' AND workspace=?) ORDER BY at",
+            (session, workspace),
+        )
+        return [Pin(*row) for row in rows]
+
+    # --- deliveries
+
+    def record_block(self, session: str, delivery: str, nonce: str, parts: int, tokens: int, source: str) -> None:
+        """Note that a block was frozen for delivery."""
+        with transaction(self.connection):
+            self.connection.execute(
+                "INSERT OR IGNORE INTO blocks VALUES(?,?,?,?,?,?,?)",
+                (delivery, session, nonce, int(time.time() * 1000), parts, tokens, source),
+            )
+
+    def record_receipt(self, session: str, delivery: str, part: str, seq: int, at: int) -> None:
+        """Note that a part of a block was found in the transcript."""
+        with transaction(self.connection):
+            self.connection.execute(
+                "INSERT OR IGNORE INTO receipts VALUES(?,?,?,?,?)", (session, delivery, part, seq, at)
+            )
+
+    def receipts(self, session: str) -> list[tuple[str, str, int, int]]:
+        """(delivery, part, seq, at) of every part found in the transcript, in order."""
+        rows = self.connection.execute(
+            "SELECT delivery, part, seq, at FROM receipts WHERE session=? ORDER BY seq, part", (session,)
+        )
+        return [(row[0], row[1], row[2], row[3]) for row in rows]
+
+    # --- care
+
+    def back_up(self, folder: str, *, now: float | None = None) -> str:
+        """Copy the database into ``folder`` with SQLite's backup call, at most once a day; keep the newest seven.
+        Returns the path of today's copy."""
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        name = time.strftime("memory-%Y%m%d.db", time.localtime(now))
+        path = os.path.join(folder, name)
+        if not os.path.exists(path):
+            temporary = f"{path}.{os.getpid()}.tmp"
+            os.close(os.open(temporary, os.O_CREAT | os.O_WRONLY, 0o600))
+            target = sqlite3.connect(temporary)
+            with target:
+                self.connection.backup(target)
+            target.close()
+            os.replace(temporary, path)
+            kept = sorted(
+                entry for entry in os.listdir(folder) if entry.startswith("memory-") and entry.endswith(".db")
+            )
+            for old in kept[:-BACKUPS_KEPT]:
+                os.unlink(os.path.join(folder, old))
+        return path
+
+
+_NOTE = "SELECT id, session, text, at, relevance, evidence, grounding, missing, tokens, recorded_at, first_seq, last_seq FROM notes"

@@ -1,0 +1,63 @@
+"""The tables of ``memory.db``. Sessions are named by handle, entries by (handle, seq): as people see them."""
+
+from __future__ import annotations
+
+import sqlite3
+
+from obsmem.store.schema import Migration
+
+
+def _create(connection: sqlite3.Connection) -> None:
+    for statement in (
+        """CREATE TABLE worker_calls(
+            no INTEGER PRIMARY KEY, session TEXT NOT NULL, task TEXT NOT NULL, worker TEXT NOT NULL, at INTEGER NOT NULL,
+            first_seq INTEGER, last_seq INTEGER, outcome TEXT NOT NULL, items INTEGER NOT NULL DEFAULT 0,
+            rejected INTEGER NOT NULL DEFAULT 0, tokens_in INTEGER NOT NULL DEFAULT 0, tokens_out INTEGER NOT NULL DEFAULT 0,
+            ms INTEGER NOT NULL DEFAULT 0)""",
+        "CREATE INDEX worker_calls_by_session ON worker_calls(session, task)",
+        """CREATE TABLE coverage(
+            session TEXT NOT NULL, first_seq INTEGER NOT NULL, last_seq INTEGER NOT NULL,
+            call INTEGER NOT NULL REFERENCES worker_calls(no), shown TEXT NOT NULL,
+            PRIMARY KEY(session, first_seq)) WITHOUT ROWID""",
+        """CREATE TABLE gaps(
+            session TEXT NOT NULL, first_seq INTEGER NOT NULL, last_seq INTEGER NOT NULL, reason TEXT NOT NULL,
+            at INTEGER NOT NULL, PRIMARY KEY(session, first_seq)) WITHOUT ROWID""",
+        """CREATE TABLE progress(
+            session TEXT NOT NULL, task TEXT NOT NULL, seq INTEGER NOT NULL, PRIMARY KEY(session, task)) WITHOUT ROWID""",
+        """CREATE TABLE notes(
+            no INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, session TEXT NOT NULL, text TEXT NOT NULL, at INTEGER NOT NULL,
+            relevance TEXT NOT NULL, evidence TEXT NOT NULL, grounding TEXT NOT NULL, missing TEXT NOT NULL,
+            tokens INTEGER NOT NULL, recorded_at INTEGER NOT NULL, first_seq INTEGER NOT NULL, last_seq INTEGER NOT NULL,
+            call INTEGER NOT NULL)""",
+        "CREATE INDEX notes_by_session ON notes(session, last_seq)",
+        """CREATE TABLE note_entries(
+            note TEXT NOT NULL REFERENCES notes(id) ON DELETE CASCADE, position INTEGER NOT NULL, session TEXT NOT NULL,
+            seq INTEGER NOT NULL, PRIMARY KEY(note, position)) WITHOUT ROWID""",
+        "CREATE INDEX note_entries_by_entry ON note_entries(session, seq)",
+        """CREATE TABLE reflections(
+            no INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, session TEXT NOT NULL, text TEXT NOT NULL,
+            tokens INTEGER NOT NULL, recorded_at INTEGER NOT NULL, up_to INTEGER NOT NULL, call INTEGER NOT NULL)""",
+        "CREATE INDEX reflections_by_session ON reflections(session)",
+        """CREATE TABLE reflection_notes(
+            reflection TEXT NOT NULL REFERENCES reflections(id) ON DELETE CASCADE, position INTEGER NOT NULL,
+            note TEXT NOT NULL, PRIMARY KEY(reflection, position)) WITHOUT ROWID""",
+        """CREATE TABLE drops(
+            no INTEGER PRIMARY KEY, session TEXT NOT NULL, note TEXT NOT NULL, at INTEGER NOT NULL, why TEXT NOT NULL,
+            up_to INTEGER NOT NULL, call INTEGER NOT NULL)""",
+        "CREATE INDEX drops_by_session ON drops(session)",
+        """CREATE TABLE pins(
+            id TEXT PRIMARY KEY, session TEXT NOT NULL, workspace TEXT NOT NULL, text TEXT NOT NULL, scope TEXT NOT NULL,
+            at INTEGER NOT NULL)""",
+        """CREATE TABLE blocks(
+            delivery TEXT NOT NULL, session TEXT NOT NULL, nonce TEXT NOT NULL, at INTEGER NOT NULL, parts INTEGER NOT NULL,
+            tokens INTEGER NOT NULL, source TEXT NOT NULL, PRIMARY KEY(session, delivery)) WITHOUT ROWID""",
+        """CREATE TABLE receipts(
+            session TEXT NOT NULL, delivery TEXT NOT NULL, part TEXT NOT NULL, seq INTEGER NOT NULL, at INTEGER NOT NULL,
+            PRIMARY KEY(session, delivery, part, seq)) WITHOUT ROWID""",
+        """CREATE TABLE decisions(
+            no INTEGER PRIMARY KEY, session TEXT NOT NULL, at INTEGER NOT NULL, what TEXT NOT NULL, why TEXT NOT NULL)""",
+    ):
+        connection.execute(statement)
+
+
+MIGRATIONS: tuple[Migration, ...] = (("m001_create", _create),)
