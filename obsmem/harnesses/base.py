@@ -156,29 +156,34 @@ def split_lines(source: Source, offset: int, line: int) -> Iterator[Raw]:
     """
     with open(source.path, "rb") as file:
         file.seek(offset)
-        pending: list[bytes] = []
+        yield from split_stream(file.read, offset, line)
+
+
+def split_stream(read: Callable[[int], bytes], offset: int, line: int) -> Iterator[Raw]:
+    """Yield the lines of a stream that stands at ``offset``, as ``split_lines`` does for a file."""
+    pending: list[bytes] = []
+    while True:
+        block = read(READ_SIZE)
+        if not block:
+            break
+        start = 0
         while True:
-            block = file.read(READ_SIZE)
-            if not block:
+            end = block.find(b"\n", start)
+            if end < 0:
+                pending.append(block[start:])
                 break
-            start = 0
-            while True:
-                end = block.find(b"\n", start)
-                if end < 0:
-                    pending.append(block[start:])
-                    break
-                data = block[start : end + 1]
-                if pending:
-                    pending.append(data)
-                    data = b"".join(pending)
-                    pending = []
-                line += 1
-                yield Raw(data, line, offset)
-                offset += len(data)
-                start = end + 1
-        rest = b"".join(pending)
-        if rest:
-            yield Raw(rest, line + 1, offset, complete=False)
+            data = block[start : end + 1]
+            if pending:
+                pending.append(data)
+                data = b"".join(pending)
+                pending = []
+            line += 1
+            yield Raw(data, line, offset)
+            offset += len(data)
+            start = end + 1
+    rest = b"".join(pending)
+    if rest:
+        yield Raw(rest, line + 1, offset, complete=False)
 
 
 def load_objects(data: bytes) -> tuple[list[dict[str, Any]], tuple[str, ...]]:
