@@ -16,7 +16,9 @@ from typing import Any
 Answer = Mapping[str, Any]
 Body = Mapping[str, Any]
 
-SUMMARY_TEXT = "<analysis>short</analysis>\n<summary>\n1. Primary request: SCRIPTED-SUMMARY of the work so far.\n</summary>"
+SUMMARY_TEXT = (
+    "<analysis>short</analysis>\n<summary>\n1. Primary request: SCRIPTED-SUMMARY of the work so far.\n</summary>"
+)
 TITLE_TEXT = '{"title": "Scripted title", "isNewTopic": false}'
 
 # What only a summariser's instructions say, and what only a title request says.

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -81,13 +82,15 @@ class World:
             found.append(Call(**{**record, "payload": json.loads(record["payload"])}))
         return [call for call in sorted(found, key=lambda call: call.started) if event in ("", call.event)]
 
-    def hook_command(self, harness: str, arguments: str) -> str:
-        """The shell line that a harness runs: our script behind the recorder, or the recorder alone without a script."""
-        event = arguments.split()[0]
-        parts = [sys.executable, str(RECORDER), str(self.folder / "calls"), event]
-        if SCRIPT.exists():
-            parts += [sys.executable, "-I", "-S", str(SCRIPT), "hook", harness, *arguments.split()]
-        return " ".join(parts)
+    def recorder(self, event: str, *command: str) -> str:
+        """A shell line that records one hook call and runs ``command`` for the answer, if there is one."""
+        return shlex.join([sys.executable, str(RECORDER), str(self.folder / "calls"), event, *command])
+
+    def hook_command(self, arguments: str) -> str:
+        """The shell line for our own script, behind the recorder: ``hook <harness> <event> …`` as installed."""
+        words = arguments.split()
+        words = words if words[0] == "hook" else ["hook", *words]
+        return self.recorder(words[2], sys.executable, "-I", "-S", str(SCRIPT), *words)
 
     def run(
         self, arguments: Sequence[str], environment: Mapping[str, str], stdin: str = "", seconds: float = DEADLINE

@@ -1,0 +1,69 @@
+"""Drives the real Claude Code in a world: its settings, its environment, its turns.
+
+Owns what this one program needs to run offline. Invariant: each turn is one ``claude -p`` process that ends.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from .world import Ended, World
+
+NAME = "claude-code"
+
+# Every event of a plain session. Those that our own config leaves out get a recorder alone.
+EVENTS = (
+    "SessionStart",
+    "UserPromptSubmit",
+    "PreToolUse",
+    "PostToolUse",
+    "PostToolUseFailure",
+    "Stop",
+    "SubagentStop",
+    "PreCompact",
+    "PostCompact",
+    "SessionEnd",
+)
+
+
+class ClaudeCode:
+    """One installed version in one world. ``session`` is the id of the conversation, '' before its first turn."""
+
+    def __init__(self, world: World, command: Path, config: Mapping[str, Any], **environment: str) -> None:
+        self.world = world
+        self.session = ""
+        self._command = command
+        self._environment = {
+            "ANTHROPIC_BASE_URL": f"http://127.0.0.1:{world.port}",
+            "ANTHROPIC_API_KEY": "scripted",
+            "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+            "DISABLE_TELEMETRY": "1",
+            "DISABLE_AUTOUPDATER": "1",
+            "IS_SANDBOX": "1",
+            **environment,
+        }
+        settings = world.home / ".claude" / "settings.json"
+        settings.parent.mkdir(exist_ok=True)
+        settings.write_text(json.dumps(with_recorders(world, config), indent=2), encoding="utf-8")
+
+    def turn(self, prompt: str, model: str = "haiku") -> Ended:
+        """Send one prompt (or a slash command) in the same session, and wait for the end of the turn."""
+        arguments = [str(self._command), "-p", prompt, "--output-format", "json", "--model", model]
+        arguments += ["--dangerously-skip-permissions", *(["--resume", self.session] if self.session else [])]
+        ended = self.world.run(arguments, self._environment)
+        if ended.status == 0 and not self.session:
+            self.session = str(json.loads(ended.stdout)["session_id"])
+        return ended
+
+
+def with_recorders(world: World, config: Mapping[str, Any]) -> dict[str, Any]:
+    """The config with a bare recorder for each event that it does not register."""
+    hooks = dict(config.get("hooks", {}))
+    for event in EVENTS:
+        if event not in hooks:
+            recorder = {"type": "command", "command": world.recorder(event), "timeout": 30}
+            hooks[event] = [{"hooks": [recorder]}]
+    return {**config, "hooks": hooks}

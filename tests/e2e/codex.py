@@ -1,0 +1,81 @@
+"""Drives the real Codex CLI in a world: its config, its hooks file, its turns.
+
+Owns what this one program needs to run offline. Invariant: each turn is one ``codex exec`` process that ends, which
+starts no daemon and runs hooks with the environment given here.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from .world import Ended, World
+
+NAME = "codex"
+
+EVENTS = (
+    "SessionStart",
+    "UserPromptSubmit",
+    "PreToolUse",
+    "PostToolUse",
+    "Stop",
+    "PreCompact",
+    "PostCompact",
+    "SessionEnd",
+)
+
+_CONFIG = """\
+model = "gpt-5-codex"
+model_provider = "scripted"
+check_for_update_on_startup = false
+
+[analytics]
+enabled = false
+
+[model_providers.scripted]
+name = "scripted"
+base_url = "http://127.0.0.1:{port}/v1"
+wire_api = "responses"
+env_key = "SCRIPTED_KEY"
+request_max_retries = 0
+stream_max_retries = 0
+"""
+
+
+class Codex:
+    """One installed version in one world. ``session`` is the thread's id, '' before its first turn."""
+
+    def __init__(self, world: World, command: Path, config: Mapping[str, Any]) -> None:
+        self.world = world
+        self.session = ""
+        self._command = command
+        home = world.home / ".codex"
+        home.mkdir(exist_ok=True)
+        (home / "config.toml").write_text(_CONFIG.format(port=world.port), encoding="utf-8")
+        (home / "hooks.json").write_text(json.dumps(with_recorders(world, config), indent=2), encoding="utf-8")
+        self._environment = {"CODEX_HOME": str(home), "SCRIPTED_KEY": "scripted"}
+
+    def turn(self, prompt: str) -> Ended:
+        """Send one prompt in the same thread, and wait for the end of the turn."""
+        arguments = [str(self._command), "exec", *(["resume", self.session] if self.session else [])]
+        arguments += ["--json", "--skip-git-repo-check", "--dangerously-bypass-hook-trust"]
+        arguments += ["--dangerously-bypass-approvals-and-sandbox", prompt]
+        ended = self.world.run(arguments, self._environment)
+        if not self.session:
+            for line in ended.stdout.split("\n"):
+                if '"thread.started"' in line:
+                    self.session = str(json.loads(line)["thread_id"])
+        return ended
+
+
+def with_recorders(world: World, config: Mapping[str, Any]) -> dict[str, Any]:
+    """The config with a bare recorder for each event that it does not register."""
+    hooks = dict(config.get("hooks", {}))
+    for event in EVENTS:
+        if event not in hooks:
+            # Three seconds is the most that Codex gives to a SessionEnd hook; it warns about more.
+            recorder = {"type": "command", "command": world.recorder(event), "timeout": 3}
+            hooks[event] = [{"hooks": [recorder]}]
+    return {**config, "hooks": hooks}

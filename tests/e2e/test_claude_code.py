@@ -1,0 +1,122 @@
+"""Claude Code itself, offline: what the model is sent after a compaction, and what our hooks did on the way."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+import pytest
+
+from . import evidence, payloads, programs, work
+from .claude_code import NAME, ClaudeCode
+from .world import SCRIPT, World
+
+pytestmark = pytest.mark.e2e
+
+VERSIONS = (programs.CLAUDE_CODE, programs.CLAUDE_CODE_NEWER)
+
+
+def _start(world: World, program: programs.Program, **environment: str) -> ClaudeCode:
+    command = programs.require(program)
+    module = importlib.import_module("obsmem.harnesses.claude_code")
+    assert SCRIPT.exists()
+    return ClaudeCode(world, command, module.hook_config(world.hook_command), **environment)
+
+
+def _tools(world: World) -> tuple[Any, Any]:
+    def write(name: str, content: str) -> dict[str, Any]:
+        return {"name": "Write", "input": {"file_path": str(world.project / name), "content": content}}
+
+    def shell(command: str) -> dict[str, Any]:
+        return {"name": "Bash", "input": {"command": command, "description": "Run it"}}
+
+    return write, shell
+
+
+def _work(harness: ClaudeCode) -> None:
+    prompts = (work.FIRST_PROMPT, work.SECOND_PROMPT, work.THIRD_PROMPT)
+    for prompt, turn in zip(prompts, work.answers(*_tools(harness.world)), strict=True):
+        harness.world.script(*turn)
+        ended = harness.turn(prompt)
+        assert ended.status == 0, ended
+
+
+def _assert_block(world: World, body: dict[str, Any]) -> None:
+    parts = evidence.whole_delivery(evidence.parts_in(body))
+    block = "\n".join(part.text for part in parts)
+    assert "## Now" in parts[0].text
+    for expected in (work.STANDING_ORDER, work.FAILING_COMMAND, work.FAILURE, work.THIRD_PROMPT):
+        assert expected in block, expected
+    compact = [call for call in evidence.our_calls(world, "SessionStart") if call.payload["source"] == "compact"]
+    assert sorted(part.text for part in parts) == sorted(text.strip() for text in evidence.contexts(compact))
+
+
+def _assert_silent(world: World) -> None:
+    """Nothing but SessionStart says anything, and the summariser's instructions are Claude Code's own."""
+    for event in ("Stop", "PreCompact"):
+        calls = evidence.our_calls(world, event)
+        assert calls, event
+        assert [call.stdout for call in calls] == [""] * len(calls)
+    for request in world.requests("summary"):
+        instructions = list(evidence.wire.texts(request["body"]["messages"][-1]))[-1]
+        assert "Additional Instructions" not in instructions
+        assert instructions.rstrip().endswith("you will fail the task.")
+
+
+@pytest.mark.parametrize("program", VERSIONS, ids=lambda program: program.version)
+def test_the_block_is_in_the_first_request_after_a_manual_compaction(world: World, program: programs.Program) -> None:
+    """``/compact`` in a process of its own, then a resumed turn: the whole block is there, and there once."""
+    harness = _start(world, program)
+    _work(harness)
+    assert harness.turn("/compact").status == 0
+    assert harness.turn(work.LAST_PROMPT).status == 0
+    evidence.assert_all_succeeded(world)
+    _assert_silent(world)
+    _assert_block(world, evidence.first_main_request_after_summary(world))
+    names = evidence.order(world)
+    start = names.index("PreCompact(manual)")
+    assert names[start : start + 4] == [
+        "PreCompact(manual)",
+        "SubagentStop",
+        "SessionStart(compact)",
+        "PostCompact(manual)",
+    ]
+
+
+def test_the_block_is_in_the_same_turn_after_an_automatic_compaction(world: World) -> None:
+    """A full window in the middle of a turn: the very next request of that turn carries the block."""
+    harness = _start(world, programs.CLAUDE_CODE, CLAUDE_CODE_AUTO_COMPACT_WINDOW="100000")
+    _work(harness)
+    _, shell = _tools(world)
+    world.script({"text": "I look around.", "tools": [shell("ls")], "usage": {"input": 150_000, "output": 50}})
+    assert harness.turn(work.LAST_PROMPT).status == 0
+    evidence.assert_all_succeeded(world)
+    _assert_silent(world)
+    body = evidence.first_main_request_after_summary(world)
+    _assert_block(world, body)
+    block = "\n".join(part.text for part in evidence.parts_in(body))
+    assert work.LAST_PROMPT in block, "the prompt is not in the window any more, so the block must hold it"
+
+
+def test_payloads_have_the_recorded_shape(world: World) -> None:
+    """Payloads of a run with recorders alone have the keys that the fixtures have."""
+    harness = ClaudeCode(world, programs.require(programs.CLAUDE_CODE), {})
+    write, shell = _tools(world)
+    world.script({"tools": [write("a.py", "print(1)\n")]}, {"tools": [shell("python3 a.py")]})
+    world.script({"tools": [shell("exit 3")]}, {"text": "It failed."})
+    harness.turn("Write a.py and run it.")
+    harness.turn("/compact keep the names")
+    harness.turn("Go on.")
+    assert payloads.compare(NAME, world, world.calls()) == []
+
+
+def test_automatic_payloads_have_the_recorded_shape(world: World) -> None:
+    """The payloads that only an automatic compaction sends."""
+    harness = ClaudeCode(world, programs.require(programs.CLAUDE_CODE), {}, CLAUDE_CODE_AUTO_COMPACT_WINDOW="100000")
+    _, shell = _tools(world)
+    world.script({"text": "One."}, {"tools": [shell("ls")], "usage": {"input": 150_000, "output": 50}})
+    harness.turn("Say one.")
+    harness.turn("Look around.")
+    compactions = [call for call in world.calls() if call.event in ("PreCompact", "PostCompact")]
+    assert [call.event for call in compactions] == ["PreCompact", "PostCompact"]
+    assert payloads.compare(NAME, world, compactions) == []

@@ -1,0 +1,65 @@
+"""The Codex CLI itself, offline: what the model is sent after a compaction, and what our hooks did on the way."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+import pytest
+
+from . import evidence, payloads, programs, work
+from .codex import NAME, Codex
+from .world import SCRIPT, World
+
+pytestmark = pytest.mark.e2e
+
+
+def _shell(command: str) -> dict[str, Any]:
+    return {"name": "exec_command", "input": {"cmd": command}}
+
+
+def _write(name: str, content: str) -> dict[str, Any]:
+    return _shell(f"cat > {name} <<'END'\n{content}END")
+
+
+def _start(world: World) -> Codex:
+    command = programs.require(programs.CODEX)
+    module = importlib.import_module("obsmem.harnesses.codex")
+    assert SCRIPT.exists()
+    return Codex(world, command, module.hook_config(world.hook_command))
+
+
+def test_the_block_is_a_developer_message_after_an_automatic_compaction(world: World) -> None:
+    """A full window before a resumed turn: the block is in the first request, whole, once, and from the developer."""
+    harness = _start(world)
+    prompts = (work.FIRST_PROMPT, work.SECOND_PROMPT, work.THIRD_PROMPT)
+    turns = list(work.answers(_write, _shell))
+    turns[-1][-1] = {**turns[-1][-1], "usage": {"input": 500_000, "output": 20}}
+    for prompt, turn in zip(prompts, turns, strict=True):
+        world.script(*turn)
+        assert harness.turn(prompt).status == 0
+    assert harness.turn(work.LAST_PROMPT).status == 0
+    evidence.assert_all_succeeded(world)
+    for event in ("Stop", "PreCompact"):
+        assert {call.stdout for call in evidence.our_calls(world, event)} == {""}
+    body = evidence.first_main_request_after_summary(world)
+    parts = evidence.whole_delivery(evidence.parts_in(body))
+    developer = [item for item in body["input"] if item.get("role") == "developer"]
+    assert sorted(evidence.parts_in(developer)) == sorted(parts)
+    block = "\n".join(part.text for part in parts)
+    for expected in (work.STANDING_ORDER, work.FAILING_COMMAND, work.FAILURE, work.THIRD_PROMPT):
+        assert expected in block, expected
+    names = evidence.order(world)
+    start = names.index("PreCompact(auto)")
+    assert names[start + 1] == "PostCompact(auto)"
+    assert names.index("SessionStart(compact)") > start
+
+
+def test_payloads_have_the_recorded_shape(world: World) -> None:
+    """Payloads of a run with recorders alone have the keys that the fixtures have."""
+    harness = Codex(world, programs.require(programs.CODEX), {})
+    world.script({"tools": [_write("a.py", "print(1)\n")]}, {"tools": [_shell("python3 a.py; exit 3")]})
+    world.script({"text": "It failed."}, {"text": "Full.", "usage": {"input": 500_000, "output": 20}})
+    for prompt in ("Write a.py and run it.", "Go on.", "And on."):
+        assert harness.turn(prompt).status == 0
+    assert payloads.compare(NAME, world, world.calls()) == []
