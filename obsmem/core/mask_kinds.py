@@ -1,0 +1,134 @@
+"""The shapes of secrets that give themselves away by their value alone: a prefix, a length, an alphabet.
+
+Invariant: a pattern never matches what it was replaced by (``<prefix>…[masked <kind>]``): none admits the character
+``…`` inside a secret, and none accepts a prefix of four characters as a whole one. ``needles`` are plain substrings of
+which a match holds at least one, so that a text without them costs a substring search and no regular expression.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+
+class Kind(NamedTuple):
+    """One kind of secret. ``keep`` is how many leading characters (at most 4) stay because they name the kind.
+
+    Group ``secret`` of the pattern is what goes; without such a group the whole match goes. ``mixed`` asks for a
+    digit and a capital in it, which tells random keys from words joined by hyphens.
+    """
+
+    name: str
+    needles: tuple[str, ...]
+    pattern: re.Pattern[str]
+    keep: int = 4
+    mixed: bool = False
+
+
+_ALONE = r"(?<![A-Za-z0-9_-])"  # not in the middle of a word: "task-…" holds "sk-…"
+
+
+def _kind(name: str, needles: str, pattern: str, keep: int = 4, *, mixed: bool = False) -> Kind:
+    return Kind(name, tuple(needles.split()), re.compile(pattern), keep, mixed)
+
+
+# Order matters where one shape is part of another: the narrower first.
+KINDS: tuple[Kind, ...] = (
+    _kind(
+        "private key",
+        "PRIVATE",
+        r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----"
+        r"(?:[^…]{0,20000}?-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----|(?:(?:\s|\\[nr])*[A-Za-z0-9+/=]{16,})+)",
+    ),
+    _kind("jwt", "eyJ", r"eyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}", 3),
+    _kind("aws access key", "AKIA ASIA ABIA ACCA", r"(?<![A-Za-z0-9])A(?:KIA|SIA|BIA|CCA)[A-Z2-7]{16}(?![A-Za-z0-9])"),
+    _kind("github token", "ghp_ gho_ ghu_ ghs_ ghr_", r"gh[pousr]_[A-Za-z0-9]{20,}"),
+    _kind("github token", "github_pat_", r"github_pat_[A-Za-z0-9_]{22,}"),
+    _kind(
+        "gitlab token",
+        "glpat- gldt- glrt- glcbt- glptt- glft- glsoat- glagent- gloas- glimt-",
+        r"gl(?:pat|dt|rt|cbt|ptt|ft|soat|agent|oas|imt)-[A-Za-z0-9_.-]{20,}",
+        2,
+    ),
+    _kind(
+        "slack webhook",
+        "hooks.slack.com/",
+        r"hooks\.slack\.com/(?:services|workflows|triggers)/(?P<secret>[\w/-]{20,})",
+        0,
+    ),
+    _kind("slack token", "xox xapp-", r"(?:xox[abeoprs][.-]|xapp-\d-)[A-Za-z0-9.-]{10,}"),
+    _kind("google api key", "AIza", r"AIza[A-Za-z0-9_-]{30,}"),
+    _kind("google oauth secret", "GOCSPX-", r"GOCSPX-[A-Za-z0-9_-]{20,}"),
+    _kind("google oauth token", "ya29.", r"ya29\.[A-Za-z0-9_.-]{20,}"),
+    _kind("anthropic key", "sk-ant-", r"sk-ant-[A-Za-z0-9_-]{16,}", 3),
+    _kind("openrouter key", "sk-or-", r"sk-or-v\d-[a-f0-9]{32,}", 3),
+    _kind(
+        "openai key",
+        "sk-",
+        _ALONE + r"sk-(?:(?:proj|svcacct|admin)-[A-Za-z0-9_-]{20,}|[A-Za-z0-9_-]{20,})",
+        3,
+        mixed=True,
+    ),
+    _kind("stripe key", "sk_live_ rk_live_ sk_test_ rk_test_", r"[sr]k_(?:live|test)_[A-Za-z0-9]{10,}", 3),
+    _kind("webhook secret", "whsec_", r"whsec_[A-Za-z0-9+/=]{16,}"),
+    _kind("npm token", "npm_", r"npm_[A-Za-z0-9]{30,}"),
+    _kind("pypi token", "pypi-", r"pypi-[A-Za-z0-9_-]{32,}", mixed=True),
+    _kind("rubygems key", "rubygems_", r"rubygems_[a-f0-9]{32,}"),
+    _kind("docker token", "dckr_", r"dckr_(?:pat|oat)_[A-Za-z0-9_-]{20,}"),
+    _kind("hugging face token", "hf_ api_org_", r"(?<![A-Za-z0-9_])(?:hf|api_org)_[A-Za-z0-9]{30,}", 3),
+    _kind("replicate token", "r8_", r"(?<![A-Za-z0-9_])r8_[A-Za-z0-9]{30,}", 3),
+    _kind("groq key", "gsk_", r"gsk_[A-Za-z0-9]{30,}"),
+    _kind("xai key", "xai-", _ALONE + r"xai-[A-Za-z0-9]{40,}"),
+    _kind("perplexity key", "pplx-", r"pplx-[A-Za-z0-9]{32,}"),
+    _kind("sendgrid key", "SG.", r"(?<![A-Za-z0-9])SG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}", 3),
+    _kind("twilio key", "SK AC", r"(?<![A-Za-z0-9])(?:SK|AC)[0-9a-f]{32}(?![A-Za-z0-9])", 2),
+    _kind("mailgun key", "key-", _ALONE + r"key-[0-9a-f]{32}(?![A-Za-z0-9])"),
+    _kind("mailchimp key", "-us", r"(?<![A-Za-z0-9])[0-9a-f]{32}-us\d{1,2}(?![A-Za-z0-9])", 0),
+    _kind("telegram token", ":AA", r"(?<![A-Za-z0-9])\d{8,10}:AA[A-Za-z0-9_-]{33}(?![A-Za-z0-9_-])", 0),
+    _kind("discord webhook", "/api/webhooks/", r"/api/webhooks/\d{8,}/(?P<secret>[\w-]{20,})", 0),
+    _kind(
+        "discord token",
+        "MT Mz MD Mj ND NT Nj Nz OD OT",
+        r"(?<![\w.-])[MNO][A-Za-z0-9]{23,27}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,40}(?![\w.-])",
+        0,
+        mixed=True,
+    ),
+    _kind(
+        "azure key",
+        "AccountKey= SharedAccessKey=",
+        r"(?:Account|SharedAccess)Key=(?P<secret>[A-Za-z0-9+/]{32,}={0,2})",
+        0,
+    ),
+    _kind(
+        "signed url",
+        "sig= Signature=",
+        r"[?&](?:sig|X-Amz-Signature|Signature)=(?P<secret>[A-Za-z0-9%+/_~-]{32,}=*)",
+        0,
+    ),
+    _kind("digitalocean token", "dop_v1_ doo_v1_ dor_v1_", r"do[opr]_v1_[a-f0-9]{40,}"),
+    _kind("doppler token", "dp.", r"(?<![\w.])dp\.(?:pt|st|ct|sa|scim|audit)\.[A-Za-z0-9_.-]{32,}", 3),
+    _kind("vault token", "hvs. hvb. hvr.", r"(?<![\w.])hv[sbr]\.[A-Za-z0-9_-]{20,}"),
+    _kind("terraform token", ".atlasv1.", r"[A-Za-z0-9]{14}\.atlasv1\.[A-Za-z0-9_-]{40,}", 0),
+    _kind("shopify token", "shpat_ shpca_ shppa_ shpss_", r"shp(?:at|ca|pa|ss)_[a-fA-F0-9]{32}"),
+    _kind("databricks token", "dapi", r"(?<![A-Za-z0-9])dapi[a-f0-9]{32}(?:-\d)?(?![A-Za-z0-9])"),
+    _kind("linear key", "lin_api_", r"lin_api_[A-Za-z0-9]{30,}"),
+    _kind("notion token", "ntn_ secret_", r"(?<![A-Za-z0-9_])(?:ntn|secret)_[A-Za-z0-9]{40,}"),
+    _kind("grafana token", "glsa_ glc_", r"gl(?:sa|c)_[A-Za-z0-9+/=_]{32,}"),
+    _kind("sentry token", "sntrys_ sntryu_", r"sntry[su]_[A-Za-z0-9+/=_-]{32,}"),
+    _kind("planetscale token", "pscale_", r"pscale_(?:tkn|pw|oauth)_[A-Za-z0-9_.=-]{30,}"),
+    _kind("supabase token", "sbp_", r"sbp_[a-f0-9]{40}"),
+    _kind("fly token", "fm2_ fm1r_", r"fm(?:2|1r)_[A-Za-z0-9+/=_-]{40,}"),
+    _kind("figma token", "figd_", r"figd_[A-Za-z0-9_-]{30,}"),
+    _kind("postman key", "PMAK-", r"PMAK-[a-f0-9]{24}-[a-f0-9]{34}"),
+    _kind("atlassian token", "ATATT3", r"ATATT3[A-Za-z0-9_=-]{60,}"),
+    _kind("new relic key", "NRAK-", r"NRAK-[A-Z0-9]{27}"),
+    _kind("age key", "AGE-SECRET-KEY-1", r"AGE-SECRET-KEY-1[A-Z0-9]{40,}"),
+    _kind("bearer token", "earer ", r"\b[Bb]earer (?P<secret>[A-Za-z0-9._~+/-]{20,}=*)", 0, mixed=True),
+    _kind(
+        "credentials",
+        "uthorization",
+        r"""\b[Aa]uthorization\\?["']?\s*[:=]\s*(?:\\?["'])?(?:[A-Za-z]+ )(?P<secret>[A-Za-z0-9._~+/-]{8,}=*)""",
+        0,
+    ),
+    _kind("password", "://", r"\b[a-z][a-z0-9+.-]{1,20}://[^\s:/@'\"<>]*:(?P<secret>[^\s/@'\"<>…]+)@", 0),
+)
