@@ -1,33 +1,42 @@
 """One module per harness, and a registry that names them and loads one on demand.
 
-A harness module never imports another one; what they share stands in ``base``.
+A harness module never imports another one; what they share stands in ``base``. This file is on the hook path: it
+imports nothing, and holds the little that the turn-end hook must know of a payload without loading a harness.
 """
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import cast
-
-from obsmem.core.errors import UsageError
-from obsmem.harnesses.base import Harness
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from obsmem.harnesses.base import Harness
 
 # Name -> module. Order is the order of recognition: the most specific formats first.
-REGISTRY: dict[str, str] = {
+REGISTRY = {
     "claude-code": "obsmem.harnesses.claude_code",
     "codex": "obsmem.harnesses.codex",
     "cursor": "obsmem.harnesses.cursor",
     "opencode": "obsmem.harnesses.opencode",
 }
 
+# Name -> the event that ends a turn, and the payload's keys for session id, transcript and working folder.
+TURN_ENDS = {
+    "claude-code": ("Stop", "session_id", "transcript_path", "cwd"),
+    "codex": ("Stop", "session_id", "transcript_path", "cwd"),
+    "cursor": ("stop", "conversation_id", "transcript_path", "workspace_roots"),
+    "opencode": ("session.idle", "sessionID", "transcript", "directory"),
+}
+
 
 def load(name: str) -> Harness:
     """Import the module of a harness. Raises UsageError for an unknown name."""
-    try:
-        path = REGISTRY[name]
-    except KeyError:
-        known = ", ".join(REGISTRY)
-        raise UsageError(f"There is no harness named {name!r}. Known are: {known}.") from None
-    return cast(Harness, import_module(path))
+    from importlib import import_module
+
+    if name not in REGISTRY:
+        from obsmem.core.errors import UsageError
+
+        raise UsageError(f"There is no harness named {name!r}. Known are: {', '.join(REGISTRY)}.")
+    module: Harness = import_module(REGISTRY[name])  # type: ignore[assignment]
+    return module
 
 
 def recognise(path: str, head: bytes) -> str:

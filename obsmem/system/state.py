@@ -1,13 +1,12 @@
-"""The small files through which hooks and maintainer talk: one state file a session, and the machine's off switch.
+"""The small files through which hooks and maintainer talk: one state file a session, and the off switches.
 
-Importable on the hook path. Invariant: whatever stands in a state file, reading it gives a valid State; a hook that
-finds none falls back to the defaults and looks at the transcript from its beginning.
+On the hook path: ``os`` and our own ``files`` only; not even ``typing``. Invariant: whatever stands in a state file,
+reading it gives a valid State; a hook that finds none falls back to the defaults and looks at the whole transcript.
 """
 
 from __future__ import annotations
 
 import os
-from typing import NamedTuple
 
 from obsmem.system.files import read_bytes, write_atomic
 
@@ -15,34 +14,38 @@ STATE_FILE = "state"
 OFF_FILE = "off"
 PROJECT_OFF_FILE = ".observational-memory-off"
 AGAIN_FILE = "again"
-DUE_FILE = "due"
 OFF_VARIABLE = "OBSERVATIONAL_MEMORY_OFF"
 WORKER_VARIABLE = "OBSERVATIONAL_MEMORY_WORKER"
-DEFAULT_RATE = 0.12  # tokens per byte of transcript: JSON envelopes cost bytes that no model reads
+DEFAULT_RATE = 0.12  # tokens per byte of transcript: most of a record is envelope, which no model reads
 DEFAULT_AFTER = 10_000  # tokens
 
 
-class State(NamedTuple):
-    """``read``: bytes of the transcript that are archived. ``rate``: tokens per byte of this session.
-    ``after``: tokens after which the maintainer starts. ``off``: memory is off for this session."""
+class State:
+    """``read``: bytes of the transcript that are archived. ``rate``: tokens per byte of this session. ``after``:
+    tokens after which the maintainer starts. ``off``: memory is off for this session."""
 
-    read: int = 0
-    rate: float = DEFAULT_RATE
-    after: int = DEFAULT_AFTER
-    off: bool = False
+    __slots__ = ("after", "off", "rate", "read")
+
+    def __init__(
+        self, read: int = 0, rate: float = DEFAULT_RATE, after: int = DEFAULT_AFTER, off: bool = False
+    ) -> None:
+        self.read = read
+        self.rate = rate
+        self.after = after
+        self.off = off
 
 
 def read_state(folder: str) -> State:
     """Read a session's state file; defaults for what is missing or broken."""
-    values: dict[bytes, bytes] = {}
+    values = {}
     for line in read_bytes(os.path.join(folder, STATE_FILE), 4096).split(b"\n"):
         name, _, value = line.partition(b" ")
         values[name] = value
     try:
         return State(
             int(values.get(b"read", b"0")),
-            float(values.get(b"rate", str(DEFAULT_RATE).encode())),
-            int(values.get(b"after", str(DEFAULT_AFTER).encode())),
+            float(values[b"rate"]) if b"rate" in values else DEFAULT_RATE,
+            int(values[b"after"]) if b"after" in values else DEFAULT_AFTER,
             values.get(b"off") == b"1",
         )
     except ValueError:

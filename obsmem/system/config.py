@@ -1,0 +1,177 @@
+"""The configuration: defaults, then the user's file, then the project's, then the environment. Off the hook path.
+
+Invariants: an unknown key or a wrong value is named with its file and refused, never guessed; every value knows where
+it came from; hooks read none of this (the maintainer compiles what they need into the session's state file).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from obsmem.core.errors import ConfigError
+from obsmem.system.paths import APP
+
+FILE_NAME = "config.yaml"
+PROJECT_FILE = ".observational-memory.yaml"
+CONFIG_VARIABLE = "OBSERVATIONAL_MEMORY_CONFIG"
+ENVIRONMENT_PREFIX = "OBSERVATIONAL_MEMORY_SET_"
+
+_TOKENS = {"type": "integer", "minimum": 1}
+
+# key -> (default, JSON schema, meaning with unit). SPEC and ``config`` print this table.
+KEYS: dict[str, tuple[Any, dict[str, Any], str]] = {
+    "observe_after_tokens": (10_000, _TOKENS, "new transcript tokens after which the observer runs"),
+    "reflect_after_tokens": (20_000, _TOKENS, "observed tokens after which reflector and dropper run"),
+    "chunk_max_tokens": (
+        None,
+        {"type": ["integer", "null"], "minimum": 1},
+        "most tokens that one observer call sees; null: a fifth of the worker's window, else 60,000; floor 256",
+    ),
+    "memory_max_tokens": (16_000, _TOKENS, "most tokens of earlier notes and reflections that a worker is shown"),
+    "pool_target_tokens": (10_000, _TOKENS, "tokens of visible notes that the dropper aims at"),
+    "budget_tokens": (8_000, {"type": "integer", "minimum": 300, "maximum": 12_000}, "most tokens of the block"),
+    "workers": (
+        ["extractive"],
+        {"type": "array", "items": {"type": ["string", "object"]}},
+        "who observes, in order; the extractive worker always comes last",
+    ),
+    "precompact_seconds": (
+        15,
+        {"type": "number", "minimum": 0, "maximum": 55},
+        "seconds that a worker gets before a compaction",
+    ),
+    "retention_days": (
+        0,
+        {"type": "integer", "minimum": 0},
+        "days after which raw bytes of idle sessions go; 0 keeps all",
+    ),
+    "retention_keep": (
+        "cited",
+        {"enum": ["cited", "nothing"]},
+        "what stays after retention_days: bytes that notes cite, or nothing",
+    ),
+    "exclude": (
+        [],
+        {"type": "array", "items": {"type": "string"}},
+        "globs of transcript paths or working folders never read",
+    ),
+    "mask": ([], {"type": "array", "items": {"type": "string"}}, "regular expressions of further secrets to mask"),
+    "off": (False, {"type": "boolean"}, "switch memory off"),
+}
+
+
+class Config(NamedTuple):
+    """The values in force and, for each key, where it came from ('default', a file's path, or a variable's name)."""
+
+    values: Mapping[str, Any]
+    origins: Mapping[str, str]
+
+    def __getitem__(self, key: Any) -> Any:
+        """The value of a key."""
+        return self.values[key]
+
+
+def schema() -> dict[str, Any]:
+    """The JSON schema of a config file."""
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "type": "object",
+        "additionalProperties": False,
+        "properties": {key: {**rule, "description": meaning} for key, (_, rule, meaning) in KEYS.items()},
+    }
+
+
+def user_file() -> str:
+    """Where the user's config file lies: ``OBSERVATIONAL_MEMORY_CONFIG``, else the platform's place for configuration."""
+    given = os.environ.get(CONFIG_VARIABLE)
+    if given:
+        return given
+    from platformdirs import user_config_dir  # costs 30 ms: not on the hook path
+
+    return os.path.join(user_config_dir(APP, appauthor=False), FILE_NAME)
+
+
+def defaults() -> Config:
+    """The built-in values."""
+    return Config({key: default for key, (default, _, _) in KEYS.items()}, dict.fromkeys(KEYS, "default"))
+
+
+def load(project: str = "") -> Config:
+    """Read all layers. ``project`` is a working folder whose own file counts, or that of a folder above it.
+
+    Raises ConfigError naming key and file.
+    """
+    values, origins = (dict(part) for part in defaults())
+    files = [user_file()]
+    if project:
+        files += _project_file(project)
+    for path in files:
+        for key, value in _read(path).items():
+            values[key], origins[key] = value, path
+    for key, value in _environment().items():
+        values[key], origins[key] = value, ENVIRONMENT_PREFIX + key.upper()
+    return Config(values, origins)
+
+
+def override(config: Config, changes: Mapping[str, Any], origin: str) -> Config:
+    """The same configuration with some values replaced, checked. Raises ConfigError."""
+    _validate(dict(changes), origin)
+    return Config({**config.values, **changes}, {**config.origins, **dict.fromkeys(changes, origin)})
+
+
+def _project_file(folder: str) -> list[str]:
+    while True:
+        path = os.path.join(folder, PROJECT_FILE)
+        if os.path.isfile(path):
+            return [path]
+        parent = os.path.dirname(folder)
+        if parent == folder:
+            return []
+        folder = parent
+
+
+def _read(path: str) -> dict[str, Any]:
+    try:
+        with open(path, encoding="utf-8") as file:
+            text = file.read()
+    except FileNotFoundError:
+        return {}
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"The config file {path} cannot be read ({error}). Correct or remove it.") from error
+    import yaml
+
+    try:
+        values = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise ConfigError(f"The config file {path} is not valid YAML ({error}). Correct it.") from error
+    if values is None:
+        return {}
+    if not isinstance(values, dict):
+        raise ConfigError(f"The config file {path} must hold 'key: value' lines. Correct it.")
+    _validate(values, path)
+    return values
+
+
+def _environment() -> dict[str, Any]:
+    import yaml
+
+    values = {}
+    for name, text in os.environ.items():
+        if name.startswith(ENVIRONMENT_PREFIX):
+            key = name[len(ENVIRONMENT_PREFIX) :].lower()
+            values[key] = yaml.safe_load(text)
+            _validate({key: values[key]}, name)
+    return values
+
+
+def _validate(values: dict[str, Any], origin: str) -> None:
+    import jsonschema  # costs 130 ms: not on the hook path
+
+    for error in jsonschema.Draft202012Validator(schema()).iter_errors(values):
+        key = ".".join(str(part) for part in error.absolute_path)
+        where = f"{key!r} in {origin}" if key else origin
+        raise ConfigError(
+            f"Wrong configuration: {where}: {error.message}. 'observational-memory config' lists all keys."
+        )
