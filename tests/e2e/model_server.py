@@ -2,7 +2,7 @@
 
 Owns the socket, the order of answers, and the log. Invariants: it listens on loopback only; the n-th main request
 gets the n-th line of the script (which may grow while the server runs), side requests take none; every request is in
-the log before it is answered. Run as a program (``python model_server.py FOLDER``), it can live in a network
+the log before it is answered. Run as a program (``python -m tests.e2e.model_server FOLDER``), it can live in a network
 namespace of its own; the folder then holds ``script.jsonl``, ``requests.jsonl`` and ``port``.
 """
 
@@ -16,10 +16,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, cast
 
-if __package__:
-    from . import wire
-else:  # run as a program: this folder is first on sys.path
-    import wire
+from . import wire
 
 SCRIPT, LOG, PORT = "script.jsonl", "requests.jsonl", "port"
 
@@ -108,7 +105,7 @@ class RequestHandler(BaseHTTPRequestHandler):
         if self.command != "HEAD":
             self.wfile.write(data)
 
-    def log_message(self, format: str, *args: Any) -> None:
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 (the base class names it so)
         """Keep quiet: the log of requests is the record."""
 
 

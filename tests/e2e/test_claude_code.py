@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from . import evidence, payloads, programs, work
+from . import evidence, payloads, programs, wire, work
 from .claude_code import NAME, ClaudeCode
 from .world import SCRIPT, World
 
@@ -58,7 +58,7 @@ def _assert_silent(world: World) -> None:
         assert calls, event
         assert [call.stdout for call in calls] == [""] * len(calls)
     for request in world.requests("summary"):
-        instructions = list(evidence.wire.texts(request["body"]["messages"][-1]))[-1]
+        instructions = list(wire.texts(request["body"]["messages"][-1]))[-1]
         assert "Additional Instructions" not in instructions
         assert instructions.rstrip().endswith("you will fail the task.")
 

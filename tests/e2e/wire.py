@@ -106,10 +106,10 @@ def anthropic_stream(answer: Answer, number: int, model: str) -> Iterator[bytes]
     message = anthropic_message(answer, number, model)
     yield _event("message_start", message={**message, "content": [], "stop_reason": None})
     for index, block in enumerate(message["content"]):
+        opening: dict[str, Any] = {**block, "text": ""} if block["type"] == "text" else {**block, "input": {}}
         if block["type"] == "text":
-            opening, delta = {"type": "text", "text": ""}, {"type": "text_delta", "text": block["text"]}
+            delta = {"type": "text_delta", "text": block["text"]}
         else:
-            opening = {**block, "input": {}}
             delta = {"type": "input_json_delta", "partial_json": json.dumps(block["input"])}
         yield _event("content_block_start", index=index, content_block=opening)
         yield _event("content_block_delta", index=index, delta=delta)

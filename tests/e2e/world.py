@@ -26,7 +26,6 @@ from .programs import cache_folder
 PROJECT_ROOT = Path(__file__).resolve().parents[2]
 SCRIPT = PROJECT_ROOT / "observational_memory.py"
 RECORDER = Path(__file__).with_name("recorder.py")
-SERVER = Path(__file__).with_name("model_server.py")
 DEADLINE = 120.0
 
 
@@ -150,12 +149,12 @@ def open_world(name: str) -> Iterator[World]:
 
 def _start_server(folder: Path) -> tuple[subprocess.Popen[bytes], list[str]]:
     """Start the model server, in a network namespace where possible. Returns it and how programs join it there."""
-    serve = [sys.executable, str(SERVER), str(folder)]
+    serve = [sys.executable, "-m", model_server.__name__, str(folder)]
     inside = ["sh", "-c", 'ip link set lo up && exec "$@"', "sh", *serve]
     enter = ["nsenter", "--net", "--target"]
     ways = [(["unshare", "--net", *inside], enter)] if os.name == "posix" and shutil.which("unshare") else []
     for arguments, way_in in [*ways, (serve, [])]:
-        server = subprocess.Popen(arguments, stdin=subprocess.DEVNULL, start_new_session=True)
+        server = subprocess.Popen(arguments, cwd=PROJECT_ROOT, stdin=subprocess.DEVNULL, start_new_session=True)
         limit = time.monotonic() + 20
         while server.poll() is None and time.monotonic() < limit:
             if (folder / model_server.PORT).exists():
