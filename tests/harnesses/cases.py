@@ -22,6 +22,7 @@ ROOT = Path(__file__).resolve().parents[2]
 SHARED = ROOT / ".." / "shared"
 FIXTURES = ROOT / "fixtures" / "harnesses"
 BESIDE = {"entries.json", "about.txt"}
+PAYLOADS = "payloads"  # beside the cases: what the real program gave to hooks
 
 
 class Line(NamedTuple):
@@ -95,7 +96,9 @@ def read_file(name: str, path: Path, pieces: int = 1) -> Reading:
 def case_folders(name: str) -> list[Path]:
     """Every case folder of a harness, in order."""
     folder = FIXTURES / name
-    return sorted(path for path in folder.iterdir() if path.is_dir()) if folder.is_dir() else []
+    if not folder.is_dir():
+        return []
+    return sorted(path for path in folder.iterdir() if path.is_dir() and path.name != PAYLOADS)
 
 
 def case_source(case: Path) -> Path:
