@@ -1,0 +1,103 @@
+"""Which names a change brought, over many languages, by one table of patterns.
+
+Invariant: a name given back stands in the new text and not in the old one; definitions come first.
+"""
+
+from __future__ import annotations
+
+import re
+
+IDENTIFIER_LIMIT = 12
+LOCAL_LIMIT = 6
+TEXT_LIMIT = 200_000
+
+# Each pattern has exactly one group, the name. Definitions of things that other code refers to.
+_DEFINITIONS = re.compile(
+    r"^[ \t]*(?:@\w+[^\n]*\n[ \t]*)*(?:export +|default +|pub(?:\([^)]*\))? +|public +|private +|protected +|static +|abstract +|final +|async +|unsafe +|inline +|extern +|override +|declare +|open +|data +|sealed +|suspend +)*"
+    r"(?:def|class|func|fn|function\*?|interface|type|struct|enum|trait|impl|module|mod|namespace|object|protocol|record|macro_rules!|sub|message|service|rpc)[ \t]+"
+    r"(?:\([^)\n]*\)[ \t]*|self\.)?([A-Za-z_$][\w$]*[?!]?)"
+    r"|^[ \t]*(?:export +|pub(?:\([^)]*\))? +)?(?:const|let|var|static|val)[ \t]+(?:mut +)?([A-Za-z_$][\w$]*)"
+    r"|^[ \t]*(?:CREATE|create)[ \t]+(?:OR REPLACE )?(?:TABLE|VIEW|INDEX|FUNCTION|table|view|index|function)[ \t]+(?:IF NOT EXISTS )?[\"`]?(\w+)"
+    r"|^([A-Za-z_]\w*)[ \t]*\(\)[ \t]*\{"  # shell
+    r"|^[ \t]*(?:public|private|protected|internal|static)[ \t][\w<>\[\],. \t]*?(\w+)[ \t]*\(",  # Java, C#
+    re.MULTILINE,
+)
+# Names set at the line's start, fields of an object or a tagged Go struct, flags, environment names.
+_ASSIGNMENTS = re.compile(
+    r"^(?:[ \t]+(?:self\.|this\.))?([A-Za-z_]\w{2,})[ \t]*(?::[ \t]*[\w.\[\], |\"]+)?[ \t]*(?::=|=)(?![=>])"
+    r"|^[ \t]*([A-Z]\w+)[ \t]+[\w.*\[\]]+[ \t]+`"
+    r"|(?<![\w-])(--[a-z][a-z0-9-]+)"
+    r"|\b([A-Z][A-Z0-9]+_[A-Z0-9_]+)\b",
+    re.MULTILINE,
+)
+# Weaker: local names and calls, only where their spelling says that they are names of something.
+_LOCALS = re.compile(
+    r"^[ \t]+([a-z]+(?:[A-Z]\w+|_\w+)|[A-Z]\w+)[ \t]*(?::[ \t]*[\w.\[\], |\"]+)?[ \t]*(?::=|=)(?![=>])"
+    r"|\b((?:\w+\.)?(?:[a-z]+[A-Z]\w*|[a-z]+_\w+|[A-Z][a-z]\w+))\(",
+    re.MULTILINE,
+)
+_HEADINGS = re.compile(r"^#{1,4}[ \t]+(.+?)[ \t]*#*$", re.MULTILINE)
+_KEYS = re.compile(r"^[ \t]{0,6}[\"']?([A-Za-z_][\w.-]*)[\"']?[ \t]*[:=]|^\[+([\w.\"-]+)\]+|^([\w.-]+):", re.MULTILINE)
+_SELECTORS = re.compile(r"^[ \t]*([.#][\w-]+)[^{\n;]*\{", re.MULTILINE)
+_PROSE = (".md", ".mdx", ".rst", ".txt", ".adoc")
+_DATA = (".json", ".yaml", ".yml", ".toml", ".ini", ".cfg", ".env", ".properties")
+_STYLES = (".css", ".scss", ".less")
+# Words that the patterns can catch and that name nothing.
+_COMMON_TEXT = (
+    "if else for while return import from with try except finally self this true false null none main init err ok ctx args kwargs result"
+    " value data name type test key item items string int bool func class def and or not is in as do end the"
+)
+_COMMON = frozenset(_COMMON_TEXT.split())
+
+
+def identifiers_brought(new: str, old: str, path: str) -> tuple[str, ...]:
+    """Names that stand in ``new`` and not in ``old``: definitions first, then assignments, flags,
+    environment names; local names and calls only where few of those are there."""
+    new, old = new[:TEXT_LIMIT], old[:TEXT_LIMIT]
+    known = frozenset(re.findall(r"[\w$]+", old)) if old else frozenset()
+    found: dict[str, None] = {}
+    for pattern in _patterns(path.lower()):
+        for match in pattern.finditer(new):
+            name = match.group(match.lastindex or 0).strip(" \"'`*")[:80]
+            if name in known or name.casefold() in _COMMON or len(name) < 2:
+                continue
+            if not name[0].isalnum() and name.strip("-_.#$").replace("-", "_") in known:
+                continue
+            if (pattern is _HEADINGS or "." in name or name.startswith("--")) and name in old:
+                continue
+            found[name] = None
+            if len(found) >= (LOCAL_LIMIT if pattern is _LOCALS else IDENTIFIER_LIMIT):
+                return tuple(found)
+    return tuple(found)
+
+
+def _patterns(path: str) -> tuple[re.Pattern[str], ...]:
+    if path.endswith(_PROSE):
+        return (_HEADINGS,)
+    if path.endswith(_DATA):
+        return (_KEYS,)
+    if path.endswith(_STYLES):
+        return (_SELECTORS,)
+    return (_DEFINITIONS, _ASSIGNMENTS, _LOCALS)
+
+
+def line_changes(new: str, old: str) -> tuple[int, int]:
+    """(added, removed) lines between two texts, counting equal lines once on each side; order is not compared."""
+    if not old:
+        return (_line_count(new), 0)
+    if not new:
+        return (0, _line_count(old))
+    rest: dict[str, int] = {}
+    for line in old.split("\n"):
+        rest[line] = rest.get(line, 0) + 1
+    added = 0
+    for line in new.split("\n"):
+        if rest.get(line, 0):
+            rest[line] -= 1
+        else:
+            added += 1
+    return (added, sum(rest.values()))
+
+
+def _line_count(text: str) -> int:
+    return text.count("\n") + (0 if text.endswith("\n") else 1) if text else 0
