@@ -1,0 +1,41 @@
+"""Make text safe to print and to put into a prompt: no control characters, no invisible ones, no encoded bulk.
+
+Invariant: cleaning twice is cleaning once, and every visible character stays.
+"""
+
+from __future__ import annotations
+
+import re
+
+_TERMINAL = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
+# Control characters but \n and \t; direction overrides, zero-width space, tags: text that a reader cannot see.
+_UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b\u2060\ufeff\u202a-\u202e\u2066-\u2069\U000e0000-\U000e007f]")
+_ENCODED = re.compile(r"[A-Za-z0-9+/]{200,}={0,2}")
+_SPACE = re.compile(r"\s+")
+
+
+def strip_controls(text: str) -> str:
+    """Remove terminal sequences and unseen characters; keep ``\\n`` and ``\\t``. A lone ``\\r`` becomes a newline."""
+    if "\r" in text:
+        text = text.replace("\r\n", "\n").replace("\r", "\n")
+    if "\x1b" in text:
+        text = _TERMINAL.sub("", text)
+    return _UNSEEN.sub("", text)
+
+
+def leave_out_encoded(text: str) -> str:
+    """Replace runs of more than 200 characters that look like base64 by a mark that says how long they were."""
+    return _ENCODED.sub(_encoded_mark, text)
+
+
+def _encoded_mark(match: re.Match[str]) -> str:
+    run = match.group()
+    kinds = (any(map(test, run)) for test in (str.isdigit, str.isupper, str.islower))
+    if sum(kinds) < 2:
+        return run  # a ruler or a row of letters
+    return f"[{len(run)} characters of encoded data]"
+
+
+def one_line(text: str) -> str:
+    """Fold all whitespace to single spaces, without control characters."""
+    return _SPACE.sub(" ", strip_controls(text)).strip()
