@@ -9,12 +9,12 @@ from __future__ import annotations
 import hashlib
 import time
 import zlib
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from obsmem.core.errors import NotFound, StoreError
 from obsmem.core.ids import handle_candidates
-from obsmem.core.model import Place, Session
+from obsmem.core.model import EntryKind, Place, Session, Speaker
 from obsmem.store.archive_schema import KINDS, MIGRATIONS, OBSERVABLE, SEQ_BITS, SPEAKERS, row_number
 from obsmem.store.schema import open_database, transaction
 
@@ -47,8 +47,8 @@ class EntryRow(NamedTuple):
     sha256: bytes
     block: int
     line: int
-    kind: str
-    speaker: str
+    kind: EntryKind
+    speaker: Speaker
     at: int
     tokens: int
     active: bool
@@ -253,12 +253,51 @@ class Archive:
             "SELECT line, id, parent, prompt FROM links WHERE source=? ORDER BY line", (source,)
         )
         for line, key, parent, prompt in cursor:
-            yield line, _key_text(key), _key_text(parent), bool(prompt)
+            yield line, key_text(key), key_text(parent), bool(prompt)
 
     def side(self, entry: EntryRow) -> bytes | None:
         """The bytes of the side file that holds an entry's whole output, where one was archived."""
         row = self.connection.execute("SELECT source FROM sides WHERE entry=?", (entry.no,)).fetchone()
         return None if row is None else b"".join(self.bytes_of(row[0]))
+
+    def has_side(self, session: int, seq: int) -> bool:
+        """True if an entry's side file is archived."""
+        number = row_number(session, seq)
+        return self.connection.execute("SELECT 1 FROM sides WHERE entry=?", (number,)).fetchone() is not None
+
+    def add_side(self, session: int, seq: int, source: int) -> None:
+        """Tie an archived side file to the entry whose whole output it holds."""
+        with transaction(self.connection):
+            self.connection.execute("INSERT OR IGNORE INTO sides VALUES(?,?)", (row_number(session, seq), source))
+
+    # --- the live path
+
+    def set_active(self, session: int, seqs: Sequence[int], *, active: bool) -> None:
+        """Put entries on or off the live path."""
+        with transaction(self.connection):
+            self.connection.executemany(
+                "UPDATE entries SET active=? WHERE no=?", [(active, row_number(session, seq)) for seq in seqs]
+            )
+
+    def set_inactive_keys(self, session: int, source: int, keys: Collection[str]) -> bool:
+        """Take exactly the entries of these rows of a source off the live path. True if that changed anything."""
+        low, high = row_number(session, 0), row_number(session + 1, 0) - 1
+        wanted: set[int] = set()
+        with transaction(self.connection):
+            for key, first, last in self.connection.execute(
+                "SELECT key, first_seq, last_seq FROM rows WHERE source=?", (source,)
+            ).fetchall():
+                if key in keys:
+                    wanted.update(row_number(session, seq) for seq in range(first, last + 1))
+            now = {
+                row[0]
+                for row in self.connection.execute(
+                    "SELECT no FROM entries WHERE no BETWEEN ? AND ? AND source=? AND active=0", (low, high, source)
+                )
+            }
+            for numbers, active in ((wanted - now, 0), (now - wanted, 1)):
+                self.connection.executemany("UPDATE entries SET active=? WHERE no=?", [(active, no) for no in numbers])
+        return wanted != now
 
     # --- measures and sizes
 
@@ -301,7 +340,8 @@ def key_number(key: str) -> int:
     return number - (1 << 64) if number >= 1 << 63 else number
 
 
-def _key_text(number: int) -> str:
+def key_text(number: int) -> str:
+    """The link key that ``key_number`` stored."""
     return f"{number & ((1 << 64) - 1):016x}" if number else ""
 
 

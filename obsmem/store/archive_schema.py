@@ -9,10 +9,20 @@ from __future__ import annotations
 
 import sqlite3
 
+from obsmem.core.model import EntryKind, Speaker
 from obsmem.store.schema import Migration
 
-KINDS = ("user", "assistant", "thinking", "tool_call", "tool_result", "summary", "boundary", "notice")
-SPEAKERS = ("human", "agent", "tool", "harness", "subagent")
+KINDS: tuple[EntryKind, ...] = (
+    "user",
+    "assistant",
+    "thinking",
+    "tool_call",
+    "tool_result",
+    "summary",
+    "boundary",
+    "notice",
+)
+SPEAKERS: tuple[Speaker, ...] = ("human", "agent", "tool", "harness", "subagent")
 KIND_CODES = {name: code for code, name in enumerate(KINDS)}
 SPEAKER_CODES = {name: code for code, name in enumerate(SPEAKERS)}
 SEQ_BITS = 32

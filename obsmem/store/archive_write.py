@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from obsmem.core.errors import StoreError
 from obsmem.core.model import Entry, Place, Session
 from obsmem.core.tokens import estimate
-from obsmem.store.archive import Archive, SourceRow, key_number
+from obsmem.store.archive import Archive, SourceRow, key_number, key_text
 from obsmem.store.archive_schema import KIND_CODES, SEQ_BITS, SPEAKER_CODES, row_number
 from obsmem.store.schema import transaction
 
@@ -147,6 +147,10 @@ class SourceWriter:
     def link(self, line: int, key: str, parent: str, prompt: bool) -> None:
         """Remember a record's place in the harness's own tree."""
         self._links.append((self.row.no, line, key_number(key), key_number(parent), prompt))
+
+    def pending_links(self) -> list[tuple[int, str, str, bool]]:
+        """(line, id key, parent key, is prompt) of records added but not yet committed."""
+        return [(line, key_text(key), key_text(parent), prompt) for _, line, key, parent, prompt in self._links]
 
     def measure(self, context: int) -> None:
         """Remember what the provider reported at the record just added."""

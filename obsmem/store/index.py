@@ -82,6 +82,13 @@ class Index:
             for turn, first, last, facts in rows
         ]
 
+    def reset(self, session: int, what: str) -> None:
+        """Begin a derived table of a session anew."""
+        with transaction(self.connection):
+            if what == "cards":
+                self.connection.execute("DELETE FROM cards WHERE session=?", (session,))
+            self.connection.execute("DELETE FROM reach WHERE session=? AND what=?", (session, what))
+
     def add_words(self, session: int, texts: Iterable[tuple[int, str]], up_to: int, expected: int) -> bool:
         """Index (seq, text) pairs and move the reach to ``up_to``; False if the reach was not ``expected``."""
         with transaction(self.connection):

@@ -1,0 +1,70 @@
+"""Keeping the cards of a session up to date, from entries just archived or from the archive itself.
+
+Invariant: cards are a function of the archive. When the live path changes they are made anew; when the index was
+lost they are rebuilt on first use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from obsmem.core.model import Card, Entry
+from obsmem.memory.cards import CardBuilder
+from obsmem.store.archive import StoredSession
+from obsmem.tasks.entries import read_entries
+from obsmem.tasks.store import Store
+
+BATCH = 2000  # entries read from the archive at a time
+
+
+def update_cards(store: Store, stored: StoredSession, entries: Sequence[Entry] = (), *, rewound: bool = False) -> None:
+    """Bring a session's cards up to its last entry. ``entries`` saves reading those just archived again."""
+    if rewound:
+        store.index.reset(stored.no, "cards")
+    reach, state = store.index.reach(stored.no, "cards")
+    if entries and entries[0].seq == reach + 1:
+        _build(store, stored, entries, reach, state)
+        reach, state = store.index.reach(stored.no, "cards")
+    while reach < stored.last_seq:
+        rows = list(store.archive.entries(stored.no, reach + 1, reach + BATCH, "replaced_by IS NULL"))
+        last = min(reach + BATCH, stored.last_seq)
+        if not _build(store, stored, read_entries(store, stored, rows), reach, state, last):
+            return
+        reach, state = store.index.reach(stored.no, "cards")
+
+
+def _build(
+    store: Store, stored: StoredSession, entries: Sequence[Entry], reach: int, state: dict[str, object], last: int = -1
+) -> bool:
+    builder = CardBuilder(stored.session.handle, state or None)
+    for entry in entries:
+        if entry.active:
+            builder.feed(entry)
+    up_to = max(last, entries[-1].seq if entries else -1)
+    return store.index.add_cards(stored.no, builder.take(), up_to, builder.state(), reach)
+
+
+def cards_of(store: Store, stored: StoredSession, up_to: int | None = None) -> list[Card]:
+    """The cards of a session, brought up to date where the store may be written."""
+    if not store.readonly:
+        update_cards(store, stored)
+    return store.index.cards(stored.no, stored.session.handle, up_to)
+
+
+def split_cards(cards: Sequence[Card], first: int, last: int) -> tuple[list[Card], list[Card]]:
+    """Part the facts by the last entry that shows them: those before ``first``, and those in ``first``..``last``."""
+    before: list[Card] = []
+    within: list[Card] = []
+    for card in cards:
+        if card.first_seq > last:
+            break
+        if card.last_seq < first:
+            before.append(card)
+            continue
+        early = tuple(fact for fact in card.facts if max(fact.seqs) < first)
+        inside = tuple(fact for fact in card.facts if first <= max(fact.seqs) <= last)
+        if early:
+            before.append(card._replace(facts=early))
+        if inside:
+            within.append(card._replace(facts=inside))
+    return before, within

@@ -1,0 +1,358 @@
+"""Reading transcripts into the archive: only what is new, in order, whatever happened to the file.
+
+Invariants: a record is archived before anything is concluded from it; reading on costs what is new, not what is old;
+a rewritten file is read again, but what the archive already holds of it becomes no second entry; a worker's own
+session is not read at all.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import hashlib
+import json
+import os
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
+from typing import NamedTuple
+
+from obsmem.core.errors import NotFound, StoreError
+from obsmem.core.model import Entry, Session
+from obsmem.harnesses import load
+from obsmem.harnesses.base import Harness, Link, Parsed, Raw, Reader, Source, link_key, receipts
+from obsmem.store.archive import StoredSession
+from obsmem.store.archive_write import TORN, Changed, SourceWriter, digests, find_link, positions, seq_of, set_parent
+from obsmem.system.workspace import workspace_of
+from obsmem.tasks.cards import update_cards
+from obsmem.tasks.store import Store
+
+IDENTITY_RECORDS = 200  # records looked at to learn which session a source holds
+
+
+class Ingested(NamedTuple):
+    """What one reading brought. ``reason`` says why nothing was read: excluded | worker | forgotten | missing | ''."""
+
+    stored: StoredSession | None
+    records: int = 0
+    entries: int = 0
+    bytes: int = 0
+    skipped: Mapping[str, int] = MappingProxyType({})
+    reason: str = ""
+
+
+class Progress(NamedTuple):
+    """Where a reading stands, for progress bars: bytes done of bytes in all."""
+
+    done: int
+    total: int
+
+
+def ingest(
+    store: Store,
+    harness: str,
+    source: Source,
+    *,
+    final: bool = False,
+    stop: Callable[[Raw, Parsed], bool] | None = None,
+    progress: Callable[[Progress], None] | None = None,
+) -> Ingested:
+    """Read a source on from where it was left.
+
+    ``final`` archives a torn last line too (it is read again if it grows). ``stop`` ends the reading *before* the
+    record for which it returns True. Raises OSError if the file cannot be read.
+    """
+    module = load(harness)
+    session, parent_id = identify(module, harness, source)
+    reason = _refused(store, session, source)
+    if reason:
+        return Ingested(None, reason=reason)
+    try:
+        stored = store.archive.register(session, parent_id)
+    except StoreError:
+        return Ingested(None, reason="forgotten")
+    for _ in range(3):
+        try:
+            return _Reading(store, module, stored, source, final, stop, progress).run()
+        except Changed:
+            continue
+    return Ingested(store.archive.by_handle(stored.session.handle), reason="busy")
+
+
+def identify(module: Harness, harness: str, source: Source) -> tuple[Session, str]:
+    """Learn from its first records which session a source holds, and the id of the session that it came from."""
+    reader = module.reader(source, None, lambda: ())
+    for count, raw in enumerate(module.records(source, 0, 0)):
+        reader.read(raw)
+        if count >= IDENTITY_RECORDS or (reader.session.id and reader.session.started_at and count >= 20):
+            break
+    session = reader.session
+    stem = os.path.basename(source.path).split(".")[0]
+    fallback = (
+        source.session_id or stem or hashlib.sha256(source.path.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    )
+    return session._replace(harness=harness, id=session.id or fallback, transcript=source.path), reader.parent_id
+
+
+def _refused(store: Store, session: Session, source: Source) -> str:
+    if session.role == "worker":
+        return "worker"
+    if excluded(store, source.path, session.cwd):
+        return "excluded"
+    return ""
+
+
+def excluded(store: Store, path: str, cwd: str) -> bool:
+    """True if a glob of ``exclude`` matches the transcript's path or the working folder (or a folder above it)."""
+    globs = store.config["exclude"]
+    candidates = [path, cwd, cwd + "/"]
+    return any(fnmatch.fnmatchcase(name, pattern) for pattern in globs for name in candidates if name) or any(
+        cwd == pattern.rstrip("/*") or cwd.startswith(pattern.rstrip("/*") + "/")
+        for pattern in globs
+        if cwd and pattern[:1] == "/"
+    )
+
+
+class _Reading:
+    """One pass over one source: the reader, the writer, and what is known of copies and rewrites."""
+
+    def __init__(self, store: Store, module: Harness, stored: StoredSession, source: Source, final: bool,
+                 stop: Callable[[Raw, Parsed], bool] | None, progress: Callable[[Progress], None] | None) -> None:  # fmt: skip
+        self.store, self.module, self.stored, self.source = store, module, stored, source
+        self.final, self.stop, self.progress = final, stop, progress
+        self.rows = module.ROWS and is_database(source.path)
+        before = [row for row in store.archive.sources(stored.no) if row.kind == "file"]
+        self.writer = SourceWriter(store.archive, stored.no, source.path, "rows" if self.rows else "file")
+        self.known: dict[bytes, list[int]] = {}
+        if not self.rows:
+            elsewhere = any(row.path != source.path for row in before)
+            if _rewritten(self.writer, source.path):
+                self.writer.restart()
+                elsewhere = True
+            if elsewhere and self.writer.position == 0:
+                self.known = digests(store.archive, stored.no)
+        else:
+            self.known_rows = dict(
+                store.archive.connection.execute("SELECT key, sha256 FROM rows WHERE source=?", (self.writer.row.no,))
+            )
+        state = self.writer.row.state
+        self.reader: Reader = module.reader(source, json.loads(state) if state else None, self._history)
+        self.origin: _Origin | None = None
+        self.origin_checked = self.writer.position > 0
+        self.rewound = False
+        self.records = self.entries = 0
+
+    def _history(self) -> Iterable[tuple[int, Link]]:
+        for line, key, parent, prompt in self.store.archive.links(self.writer.row.no):
+            yield line, Link(key, parent, prompt)
+        for line, key, parent, prompt in self.writer.pending_links():
+            yield line, Link(key, parent, prompt)
+
+    def run(self) -> Ingested:
+        start = self.writer.position
+        total = os.path.getsize(self.source.path) if os.path.isfile(self.source.path) else 0
+        before = Counter(self.writer.skipped)
+        try:
+            for raw in self.module.records(self.source, self.writer.position, self.writer.line):
+                if not self._take(raw):
+                    break
+                if self.writer.full:
+                    self._commit()
+                    if self.progress is not None:
+                        self.progress(Progress(self.writer.position, total))
+            self._finish()
+        finally:
+            self.writer.close()
+        stored = self.store.archive.by_handle(self.stored.session.handle)
+        skipped = Counter(self.writer.skipped)
+        skipped.subtract(before)
+        return Ingested(stored, self.records, self.entries, self.writer.position - start, +skipped)
+
+    def _take(self, raw: Raw) -> bool:
+        """Queue one record; False ends the reading."""
+        if self.rows and self.known_rows.get(raw.key) == hashlib.sha256(raw.data).digest():
+            self.reader.read(raw)
+            return True
+        parsed = self.reader.read(raw)
+        torn = not raw.complete and not parsed.entries and "not JSON" in parsed.skipped
+        if torn and not self.final:
+            return False
+        if self.stop is not None and self.stop(raw, parsed):
+            return False
+        entries, skipped, copied = parsed.entries, parsed.skipped, parsed.copied
+        if self.known and entries:
+            seen = self.known.get(hashlib.sha256(raw.data).digest())
+            if seen:
+                seen.pop(0)
+                entries, skipped = (), (*skipped, "already archived")
+        if parsed.link is not None and not copied:
+            copied = self._is_copy(raw, parsed.link)
+        if torn:
+            skipped = (TORN,)
+        self.writer.add(raw.data, raw.line, raw.offset, entries, skipped=skipped, key=raw.key, copied=copied, torn=torn)
+        if parsed.link is not None:
+            self.writer.link(raw.line, link_key(parsed.link.id), link_key(parsed.link.parent), parsed.link.prompt)
+        if parsed.measure is not None and parsed.measure.context:
+            self.writer.measure(parsed.measure.context)
+        for activity in parsed.activity:
+            self.writer.activate(*activity)
+            self.rewound = True
+        self.records += 1
+        self.entries += len(entries)
+        return True
+
+    def _is_copy(self, raw: Raw, link: Link) -> bool:
+        """True if another session holds this record already: a fork or an old-style resume copied its history."""
+        key = link_key(link.id)
+        if not self.origin_checked:
+            self.origin_checked = True
+            found = find_link(self.store.archive, key, self.stored.no)
+            if found is not None:
+                self.origin = _Origin(self.store, found[0], self.writer)
+        if self.origin is None:
+            return False
+        return self.origin.knows(key, raw.line)
+
+    def _commit(self) -> None:
+        session = self.reader.session
+        session = session._replace(
+            transcript=self.source.path, workspace=workspace_of(session.cwd), id=self.stored.session.id
+        )
+        entries = self.writer.commit(self.reader.state(), session, self.reader.parent_id)
+        self._after(entries)
+
+    def _after(self, entries: list[Entry]) -> None:
+        handle = self.stored.session.handle
+        for entry in entries:
+            if entry.speaker == "harness":
+                self._keep_receipts(entry)
+            if self.module_side_files and entry.kind == "tool_result":
+                self._keep_side_files(entry)
+        update_cards(self.store, self.store.archive.by_handle(handle), entries, rewound=self.rewound)
+        self.rewound = False
+
+    @property
+    def module_side_files(self) -> bool:
+        """True if this harness moves long tool outputs into files beside the transcript."""
+        return hasattr(self.module, "side_files")
+
+    def _keep_receipts(self, entry: Entry) -> None:
+        for mark in receipts(entry.text):
+            delivery, part = mark.split(" ")
+            self.store.memory.record_receipt(self.stored.session.handle, delivery, part, entry.seq, entry.at)
+
+    def _keep_side_files(self, entry: Entry) -> None:
+        for path in self.module.side_files(entry.text):  # type: ignore[attr-defined]
+            found = find_side_file(path, self.source.path, self.stored.session.id)
+            if found:
+                keep_side_file(self.store, self.stored, entry.seq, found)
+
+    def _finish(self) -> None:
+        if self.rows:
+            self._mark_inactive_rows()
+        self._commit()
+        if self.known:
+            gone = [seq for seqs in self.known.values() for seq in seqs]
+            self.store.archive.set_active(self.stored.no, gone, active=False)
+            if gone:
+                update_cards(self.store, self.store.archive.by_handle(self.stored.session.handle), [], rewound=True)
+        if self.origin is not None:
+            session, seq = self.origin.fork_point()
+            set_parent(self.store.archive, self.stored.no, session, seq)
+        elif self.reader.parent_id and self.stored.session.parent is None:
+            self._adopt(self.reader.parent_id)
+
+    def _mark_inactive_rows(self) -> None:
+        keys = self.reader.inactive_keys()
+        if keys is not None:
+            self.store.archive.set_inactive_keys(self.stored.no, self.writer.row.no, keys)
+
+    def _adopt(self, parent_id: str) -> None:
+        parent = self.store.archive.by_id(self.stored.session.harness, parent_id)
+        if parent is not None and parent.no != self.stored.no:
+            # A copied history gives the fork point; a referenced or spawned one does not.
+            set_parent(self.store.archive, self.stored.no, parent.no, -1)
+
+
+class _Origin:
+    """The source that a fork was copied from: which of its records come again, and up to where."""
+
+    def __init__(self, store: Store, source: int, writer: SourceWriter) -> None:
+        self.session = store.archive.source(source).session
+        self.lines = {key: line for line, key, _, _ in store.archive.links(source)}
+        self.rows = positions(store.archive, source)
+        self.last = -1
+        self.copies: dict[int, int] = {}  # our line -> its line
+        writer.alias_of = lambda pending, block: self.rows.get((self.copies.get(pending.line, -1), block))
+
+    def knows(self, key: str, line: int) -> bool:
+        """True if the origin holds a record with this key; remembers it as the origin of our ``line``."""
+        theirs = self.lines.get(key)
+        if theirs is None:
+            return False
+        self.copies[line] = theirs
+        self.last = max(self.last, theirs)
+        return True
+
+    def fork_point(self) -> tuple[int, int]:
+        """(session, seq) of the last entry that was copied."""
+        numbers = [number for (line, _), number in self.rows.items() if line <= self.last]
+        session, seq = seq_of(max(numbers)) if numbers else (self.session, -1)
+        return session, seq
+
+
+def is_database(path: str) -> bool:
+    """True for sources whose records are rows that may change: SQLite files and folders."""
+    return os.path.isdir(path) or path.endswith((".db", ".vscdb"))
+
+
+def _rewritten(writer: SourceWriter, path: str) -> bool:
+    """True if the bytes before the read position are no longer those that were read."""
+    row = writer.row
+    if row.offset == 0:
+        return False
+    try:
+        with open(path, "rb") as file:
+            file.seek(max(0, row.offset - row.tail_size))
+            data = file.read(min(row.tail_size, row.offset))
+    except OSError:
+        return False
+    if path.endswith(".zst"):
+        return False  # positions are those of the decompressed text; such files are written once
+    return row.tail_size > 0 and hashlib.sha256(data).digest() != row.tail
+
+
+def find_side_file(path: str, transcript: str, session_id: str) -> str:
+    """Where a file that a tool result points to is now; '' if it is gone."""
+    beside = os.path.join(os.path.dirname(transcript), session_id, "tool-results", os.path.basename(path))
+    for candidate in (path, beside):
+        if os.path.isfile(candidate):
+            return candidate
+    return ""
+
+
+def keep_side_file(store: Store, stored: StoredSession, seq: int, path: str) -> None:
+    """Archive a file that holds an entry's whole output, once."""
+    if store.archive.has_side(stored.no, seq):
+        return
+    writer = SourceWriter(store.archive, stored.no, path, "side")
+    try:
+        if writer.position == 0:
+            with open(path, "rb") as file:
+                offset = 0
+                while block := file.read(1 << 20):
+                    writer.add(block, 1, offset, ())
+                    offset += len(block)
+            writer.commit({}, stored.session._replace(transcript=""), "")
+        store.archive.add_side(stored.no, seq, writer.row.no)
+    finally:
+        writer.close()
+
+
+def known_session(store: Store, path: str) -> StoredSession:
+    """The session that was read from a path. Raises NotFound."""
+    row = store.archive.connection.execute(
+        "SELECT session FROM sources WHERE path=? ORDER BY no DESC LIMIT 1", (path,)
+    ).fetchone()
+    if row is None:
+        raise NotFound(f"Nothing was read from {path} yet. 'observational-memory ingest {path}' does it.")
+    return store.archive.by_number(row[0])

@@ -1,0 +1,82 @@
+"""One store: its folder, its three databases, its configuration. What every task is given.
+
+Invariant: opening a store for writing leaves no coverage beyond the archive's last entry (the archive may have been
+lost and begun anew; coverage of entries that nobody can read would hide them for ever).
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from obsmem.store.archive import Archive, StoredSession
+from obsmem.store.index import Index
+from obsmem.store.memory import MemoryStore
+from obsmem.system import config as configuration
+from obsmem.system.config import Config
+from obsmem.system.files import make_folder, write_atomic
+from obsmem.system.paths import data_home, session_folder
+
+ARCHIVE, MEMORY, INDEX = "archive.db", "memory.db", "index.db"
+
+
+class Store:
+    """The open databases of one data folder. ``index`` is opened when first needed."""
+
+    def __init__(self, home: str, config: Config, *, readonly: bool = False) -> None:
+        self.home = home
+        self.config = config
+        self.readonly = readonly
+        if not readonly:
+            make_folder(home)
+        self.archive = Archive(os.path.join(home, ARCHIVE), readonly=readonly)
+        self.memory = MemoryStore(os.path.join(home, MEMORY), readonly=readonly)
+        self._index: Index | None = None
+        if not readonly:
+            self._roll_back_coverage()
+
+    @property
+    def index(self) -> Index:
+        """The derived tables."""
+        if self._index is None:
+            self._index = Index(os.path.join(self.home, INDEX), readonly=self.readonly)
+        return self._index
+
+    def close(self) -> None:
+        """Close all databases."""
+        self.archive.close()
+        self.memory.close()
+        if self._index is not None:
+            self._index.close()
+
+    def _roll_back_coverage(self) -> None:
+        for (handle,) in self.memory.connection.execute("SELECT DISTINCT session FROM coverage").fetchall():
+            row = self.archive.connection.execute("SELECT last_seq FROM sessions WHERE handle=?", (handle,)).fetchone()
+            last = -1 if row is None else int(row[0])
+            if self.memory.covered_to(handle) > last:
+                self.memory.roll_back_coverage(handle, last)
+
+    def folder_of(self, stored: StoredSession) -> str:
+        """The folder of a session's small files (state, blocks)."""
+        session = stored.session
+        return session_folder(self.home, session.harness, session.transcript, session.id)
+
+    def key(self) -> bytes:
+        """The local key behind nonces: made once, 32 random bytes, never leaves this machine."""
+        path = os.path.join(self.home, "key")
+        if not os.path.exists(path) and not self.readonly:
+            write_atomic(path, secrets.token_bytes(32))
+        with open(path, "rb") as file:
+            return file.read()
+
+
+@contextmanager
+def open_store(home: str = "", config: Config | None = None, *, readonly: bool = False) -> Iterator[Store]:
+    """Open the store in a data folder (the user's own by default) and close it afterwards. Raises StoreError."""
+    store = Store(home or data_home(), config or configuration.load(), readonly=readonly)
+    try:
+        yield store
+    finally:
+        store.close()
