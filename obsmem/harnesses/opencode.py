@@ -1,0 +1,221 @@
+"""OpenCode: its exports, its database, its folder of JSON files, its events; its plugin's calls and their answers.
+
+Owns the names that a harness module has; what they mean for each format stands in the ``opencode_*`` modules beside it.
+Invariants: nothing of OpenCode's is ever written to; a session kept in several places has the same session id, message
+and part ids in each. A source whose path is a ``.db`` or a folder has rows (``ROWS``); an export or a stream of events
+is a plain file, whose records joined are the file.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from obsmem.core.model import Entry, HookAnswer, HookEvent
+from obsmem.harnesses import opencode_database, opencode_document, opencode_rows, opencode_tree
+from obsmem.harnesses.base import SNIFF_SIZE, Link, Raw, Reader, Source, split_lines
+from obsmem.harnesses.opencode_reader import OpenCodeReader
+from obsmem.harnesses.opencode_records import interpret
+
+NAME = "opencode"
+
+EVENTS: Mapping[str, str] = {
+    "session.created": "session_start",
+    "session.idle": "turn_end",
+    "experimental.session.compacting": "before_compact",
+    "session.deleted": "session_end",
+    "session.compacted": "other",
+}
+
+# True of sources whose path is a database or a folder; exports and event streams are plain files.
+ROWS = True
+
+# Keys, or dotted ends of key paths, whose strings stand in no entry.
+IGNORED_KEYS: Mapping[str, str] = {
+    "sessionID": "an id of the harness",
+    "messageID": "an id of the harness",
+    "parentID": "an id of the harness; a session's is the reader's parent_id",
+    "projectID": "an id of the harness",
+    "workspaceID": "an id of the harness",
+    "callID": "the entry's call_id",
+    "tail_start_id": "an id of the harness",
+    "messages.info.id": "the source id of the message's entries",
+    "parts.id": "the source id of the part's entries",
+    "part.id": "the source id of the part's entries",
+    "properties.info": "session and message infos of an event: facts of the session, not words",
+    "providerID": "who serves the model",
+    "modelID": "the session's model",
+    "info.title": "the session's name",
+    "info.slug": "a made-up name of the session",
+    "info.directory": "the session's working folder",
+    "info.path": "the folders that a message ran in: facts of the session",
+    "info.permission": "rules that the harness holds its tools to",
+    "info.revert": "where the live path ends, with a diff of the files that the harness took back",
+    "info.share": "where the harness published the session",
+    "info.summary": "a title and diffs that the harness computed from the turn; edits stand in the tool calls",
+    "info.format": "the schema that an answer had to have",
+    "info.agent": "the harness's name for a set of instructions",
+    "info.mode": "the harness's name for a set of instructions",
+    "info.variant": "a setting of the model",
+    "info.finish": "why a message ended",
+    "info.version": "the harness's version",
+    "info.model": "which model the human had chosen",
+    "parts.snapshot": "a hash of the harness's copy of the files",
+    "parts.hash": "a hash of the harness's copy of the files",
+    "parts.files": "files that a step changed, computed by the harness; the calls that changed them name them",
+    "parts.reason": "why a step ended",
+    "parts.metadata": "what a provider wants back: ids, signatures, encrypted reasoning",
+    "part.metadata": "what a provider wants back: ids, signatures, encrypted reasoning",
+    "part.snapshot": "a hash of the harness's copy of the files",
+    "state.metadata": "what the harness shows a person beside the output: previews and diffs of what output and input say",
+    "state.title": "a label that the harness makes from the input",
+    "url": "a file's address: in a notice where it names a file, nowhere where it is the data itself",
+    "properties.delta": "a piece of a text that comes whole with the part's last event",
+    "properties.diff": "diffs that the harness computed; edits stand in the tool calls",
+    "projectDirectory": "written by the recorder of an event stream",
+    "sdkDirectory": "written by the recorder of an event stream",
+    "activeSessionId": "written by the recorder of an event stream",
+    "eventSessionId": "written by the recorder of an event stream",
+    "latestAssistantMessageId": "written by the recorder of an event stream",
+    "timestamp": "the entry's time",
+}
+
+PLUGIN = "file:///ABSOLUTE/PATH/TO/opencode-plugin/observational-memory.js"
+
+
+def recognise(path: str, head: bytes) -> bool:
+    """True for OpenCode's database, an export, or a stream of its events."""
+    if head.startswith(opencode_database.MAGIC):
+        return opencode_database.is_database(head) or os.path.basename(path).startswith("opencode")
+    return opencode_document.is_export(head) or opencode_document.is_event_stream(head)
+
+
+def find(home: str) -> Iterator[Source]:
+    """Yield every session on this machine: first those in databases, then those that only the older files have."""
+    data = os.environ.get("XDG_DATA_HOME") or os.path.join(home, ".local", "share")
+    yield from _in_data_folder(Path(data) / "opencode", os.environ.get("OPENCODE_DB", ""))
+
+
+def sources(path: str) -> list[Source]:
+    """List the sessions in an export or event stream (one), a database, a ``storage`` folder, or the folder that holds
+    both. A database that cannot be read has none."""
+    if path.endswith(".db"):
+        return _in_database(path)
+    if opencode_tree.is_tree(path):
+        return [Source(path, session_id) for session_id in opencode_tree.session_ids(path)]
+    if os.path.isdir(path):
+        return list(_in_data_folder(Path(path), ""))
+    return [Source(path)]
+
+
+def _in_data_folder(folder: Path, database: str) -> Iterator[Source]:
+    """The sessions of a data folder, each once. ``database`` names the one database to use, '' for all that are there."""
+    databases = [folder / database] if database else sorted(folder.glob("opencode*.db"))
+    known: set[str] = set()
+    for path in databases:
+        for source in _in_database(str(path)) if path.is_file() else ():
+            if source.session_id not in known:
+                known.add(source.session_id)
+                yield source
+    storage = str(folder / "storage")
+    if opencode_tree.is_tree(storage):
+        for session_id in opencode_tree.session_ids(storage):
+            if session_id not in known:
+                yield Source(storage, session_id)
+
+
+def _in_database(path: str) -> list[Source]:
+    try:
+        return [Source(path, session_id) for session_id in opencode_database.session_ids(path)]
+    except OSError:
+        return []
+
+
+def records(source: Source, offset: int, line: int) -> Iterator[Raw]:
+    """Yield the records of a source. Raises OSError where it cannot be read.
+
+    Rows: all of them, each time, in order of time and id; the caller compares (table, key, sha256) with what it has.
+    Exports: ``Raw.line`` is the number of the record, from 1; ``offset`` is in bytes. Events: physical lines.
+    """
+    if opencode_rows.is_rows(source.path):
+        yield from (opencode_rows.as_record(row) for row in _rows(source))
+        return
+    with open(source.path, "rb") as file:
+        head = file.read(SNIFF_SIZE)
+        if opencode_document.is_event_stream(head):
+            yield from split_lines(source, offset, line)
+            return
+        data = head + file.read()
+    for number, span in enumerate(opencode_document.spans(data), 1):
+        if span.end > offset:
+            start = max(span.start, offset)
+            yield Raw(data[start : span.end], number, start, complete=span.complete)
+
+
+def _rows(source: Source) -> Iterator[opencode_rows.Row]:
+    if os.path.isdir(source.path):
+        return opencode_tree.rows(source.path, source.session_id)
+    return opencode_database.rows(source.path, source.session_id)
+
+
+def blocks(data: bytes) -> list[Entry]:
+    """Yield everything that a record's bytes say, without context."""
+    return list(interpret(data).entries)
+
+
+def reader(
+    source: Source, state: Mapping[str, Any] | None, history: Callable[[], Iterable[tuple[int, Link]]]
+) -> Reader:
+    """Make a reader. ``history`` is not used: a revert names where the live path ends."""
+    reverted = None
+    if opencode_rows.is_rows(source.path):
+
+        def reverted() -> frozenset[str]:
+            return opencode_rows.reverted_keys(_rows(source))
+
+    return OpenCodeReader(NAME, source, state, reverted)
+
+
+def read_event(event: str, payload: Mapping[str, Any]) -> HookEvent:
+    """Turn a call of our plugin into our words. Its payload has ``sessionID`` and ``directory``, and may have ``db``, the
+    database's path, and ``parentID`` of a sub-agent's session. The transcript is the database: with the session id it
+    names a source."""
+    session_id = _text(payload, "sessionID")
+    return HookEvent(
+        kind=EVENTS.get(event, "other"),
+        name=event,
+        session_id=session_id,
+        transcript=_text(payload, "db") or _default_database(),
+        cwd=_text(payload, "directory"),
+        source=_text(payload, "source") or ("startup" if event == "session.created" else ""),
+        agent_id=session_id if _text(payload, "parentID") else "",
+    )
+
+
+def _default_database() -> str:
+    """The database that OpenCode uses where nothing else is said; '' where there is none."""
+    data = os.environ.get("XDG_DATA_HOME") or os.path.join(os.path.expanduser("~"), ".local", "share")
+    path = os.path.join(data, "opencode", os.environ.get("OPENCODE_DB") or "opencode.db")
+    return path if os.path.isfile(path) else ""
+
+
+def answer(event: HookEvent, answer: HookAnswer) -> str:
+    """Our answer as our plugin reads it: ``{"context": …}``, or '' for nothing."""
+    return json.dumps({"context": answer.context}, ensure_ascii=False) if answer.context else ""
+
+
+def hook_config(command: Callable[[str], str]) -> dict[str, Any]:
+    """The fragment of ``opencode.json`` that loads our plugin.
+
+    OpenCode has no file of hooks: a plugin, JavaScript in its own process, calls the command with the event's name. The
+    path stands for where ``opencode-plugin/`` really lies; a copy in ``.opencode/plugin/`` needs no config at all.
+    """
+    return {"$schema": "https://opencode.ai/config.json", "plugin": [[PLUGIN, {"command": command("hook opencode")}]]}
+
+
+def _text(payload: Mapping[str, Any], name: str) -> str:
+    value = payload.get(name)
+    return value if isinstance(value, str) else ""
