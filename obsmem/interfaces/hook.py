@@ -1,0 +1,177 @@
+"""What a harness's hooks run. Always exits 0, prints a valid answer or nothing, and never waits longer than its limit.
+
+Invariants: at a turn's end no database, no transcript, no model is touched: one look at the transcript's size and one
+small file, the same system calls whatever the transcript's length. Standard library only, and little of it: what
+is imported at the top costs every turn of every session. Inside a worker nothing happens at all.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+
+from obsmem.harnesses import REGISTRY, TURN_ENDS, load
+from obsmem.system import log, process
+from obsmem.system.blockfile import freeze
+from obsmem.system.paths import data_home, session_folder
+from obsmem.system.state import read_state, switched_off
+
+PAYLOAD_LIMIT = 16 << 20  # bytes; a stop payload can carry the whole last answer
+LIMITS = {"turn_end": 5, "session_start": 15, "before_compact": 50, "session_end": 1}  # seconds, whole hook
+COMPACT_SECONDS = 20.0  # the maintainer before a compaction is killed then
+RENDER_SECONDS = 8.0  # a block that was never rendered is made within this time, or not at all
+ALARM = 14  # SIGALRM; the module signal costs more than the rest of this hook
+
+
+def run(arguments: list[str], script: str) -> int:
+    """Run ``hook <harness> <event> [--part k/n]``. The exit status is always 0."""
+    started = time.monotonic()
+    home = data_home()
+    name = " ".join(arguments[:2])
+    try:
+        outcome = _run(home, arguments, script)
+    except BaseException as error:
+        # Failing open is the contract: an agent must not feel that its memory is broken. The log tells.
+        outcome = type(error).__name__
+    if outcome:
+        log.write(home, "hook", name=name, outcome=outcome, ms=int((time.monotonic() - started) * 1000))
+    return 0
+
+
+def _run(home: str, arguments: list[str], script: str) -> str:
+    harness, event = arguments[0], arguments[1]
+    if harness not in REGISTRY:
+        return "unknown-harness"
+    if event == TURN_ENDS[harness][0]:
+        _set_alarm(LIMITS["turn_end"])
+        return _end_turn(home, harness, script)
+    module = load(harness)
+    kind = module.EVENTS.get(event, "other")
+    _set_alarm(LIMITS.get(kind, 5))
+    what = module.read_event(event, read_payload())
+    if what.kind == "other" or switched_off(home, what.cwd):
+        return ""
+    folder = session_folder(home, harness, what.transcript, what.session_id)
+    if read_state(folder).off:
+        return "off"
+    work = [harness, "--transcript", what.transcript, "--session", what.session_id, "--cwd", what.cwd]
+    if what.kind == "before_compact":
+        status = process.run(home, script, ["maintain", *work, "--before-compact"], COMPACT_SECONDS)
+        return "killed" if status is None else f"exit-{status}"
+    if what.kind == "session_end":
+        process.start(home, script, ["maintain", *work])
+        return "started"
+    if what.kind == "session_start" and what.source not in ("startup", "clear", "resume"):
+        part, _ = _part(arguments)
+        delivery, parts = freeze(folder, time.time())
+        if not parts and part == 1:
+            process.run(home, script, ["maintain", *work, "--before-compact"], RENDER_SECONDS)
+            delivery, parts = freeze(folder, time.time())
+        text = parts[part - 1] if part <= len(parts) else ""
+        from obsmem.core.model import HookAnswer
+
+        sys.stdout.write(module.answer(what, HookAnswer(text)))
+        sys.stdout.flush()
+        return f"part-{part}-of-{len(parts)}" if text else ""
+    sys.stdout.write(_nothing(module, what))
+    return ""
+
+
+def _nothing(module: object, what: object) -> str:
+    """How this harness is told that there is nothing to say."""
+    from obsmem.core.model import HookAnswer
+
+    return module.answer(what, HookAnswer())  # type: ignore[attr-defined, no-any-return]
+
+
+def _end_turn(home: str, harness: str, script: str) -> str:
+    """Start the maintainer if enough has been said since it last read; do nothing else."""
+    _, session_key, transcript_key, folder_key = TURN_ENDS[harness]
+    payload = read_payload()
+    session_id, transcript, cwd = (_text(payload.get(key)) for key in (session_key, transcript_key, folder_key))
+    if switched_off(home, cwd):
+        return ""
+    folder = session_folder(home, harness, transcript, session_id)
+    state = read_state(folder)
+    if state.off:
+        return ""
+    if transcript and not transcript.endswith((".db", ".vscdb")):
+        try:
+            grown = os.stat(transcript).st_size - state.read
+        except OSError:
+            return ""
+        # A file that shrank was rewritten: look at it whole.
+        if grown >= 0 and grown * state.rate < state.after:
+            return ""
+    process.start(
+        home, script, ["maintain", harness, "--transcript", transcript, "--session", session_id, "--cwd", cwd]
+    )
+    return "started"
+
+
+def read_payload() -> dict[str, object]:
+    """The hook's JSON from standard input: bounded, BOMs skipped, {} where it is no object."""
+    pieces, size = [], 0
+    while size < PAYLOAD_LIMIT:
+        piece = os.read(0, 1 << 16)
+        if not piece:
+            break
+        pieces.append(piece)
+        size += len(piece)
+    text = b"".join(pieces).decode("utf-8", "replace").lstrip("\ufeff \t\r\n")
+    value = parse_json(text) if text else None
+    return value if isinstance(value, dict) else {}
+
+
+class _Scanning:
+    """What the scanner of ``_json`` asks of a decoder."""
+
+    strict = False
+    object_hook = object_pairs_hook = None
+    parse_float = float
+    parse_int = int
+    parse_constant = float
+    memo: dict[str, str] = {}  # noqa: RUF012
+
+
+def parse_json(text: str) -> object:
+    """Parse JSON with the C scanner alone: importing ``json`` costs more than a turn-end hook's whole work."""
+    try:
+        from _json import make_scanner  # type: ignore[import-not-found]
+    except ImportError:
+        import json
+
+        return json.loads(text)
+    try:
+        value, _ = make_scanner(_Scanning)(text, 0)
+    except StopIteration:
+        return None
+    return value
+
+
+def _text(value: object) -> str:
+    """A payload's text; the first of a list (some harnesses name several working folders)."""
+    if isinstance(value, list):
+        value = value[0] if value else ""
+    return value if isinstance(value, str) else ""
+
+
+def _part(arguments: list[str]) -> tuple[int, int]:
+    """(k, n) of ``--part k/n``; (1, 1) without it."""
+    if "--part" in arguments[:-1]:
+        number, _, of = arguments[arguments.index("--part") + 1].partition("/")
+        if number.isdigit() and of.isdigit():
+            return max(int(number), 1), int(of)
+    return 1, 1
+
+
+def _set_alarm(seconds: int) -> None:
+    """End this process quietly after ``seconds``, whatever it hangs on (a standard input that is never closed)."""
+    try:
+        import _signal
+    except ImportError:
+        return
+    if hasattr(_signal, "alarm"):
+        _signal.signal(ALARM, lambda number, frame: os._exit(0))
+        _signal.alarm(seconds)
