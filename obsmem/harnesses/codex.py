@@ -1,0 +1,127 @@
+"""Codex: what its hooks send and accept, and its rollouts (``$CODEX_HOME/sessions/**/rollout-*.jsonl[.zst]``).
+
+The parts: ``codex_files`` (bytes to records), ``codex_blocks`` (a record alone), ``codex_reader`` (records in order)
+with ``codex_mirrors`` and ``codex_copies``, ``codex_actions`` and ``codex_results`` (tools). They are imported when
+asked for, because a hook needs none of them. Invariants: a hook's answer is valid for its event or empty; the
+commands in the config never change between releases, since Codex trusts a handler by the hash of its text.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+from obsmem.core.model import Entry, HookAnswer, HookEvent
+from obsmem.harnesses.base import Link, Raw, Reader, Source
+
+NAME = "codex"
+ROWS = False
+PARTS = 4
+
+EVENTS: Mapping[str, str] = {
+    "Stop": "turn_end",
+    "PreCompact": "before_compact",
+    "SessionStart": "session_start",
+    "SessionEnd": "session_end",
+    "UserPromptSubmit": "prompt",
+    "PostCompact": "other",
+    "PreToolUse": "other",
+    "PostToolUse": "other",
+    "PermissionRequest": "other",
+    "SubagentStart": "other",
+    "SubagentStop": "other",
+    "Interrupt": "other",
+}
+
+IGNORED_KEYS: Mapping[str, str] = {}
+
+
+def recognise(path: str, head: bytes) -> bool:
+    """True if the first bytes of a file are a rollout of any generation."""
+    from obsmem.harnesses import codex_files
+
+    return codex_files.recognise(path, head)
+
+
+def find(home: str) -> Iterator[Source]:
+    """Yield every rollout on this machine; of a file and its compressed copy only the file."""
+    from obsmem.harnesses import codex_files
+
+    return codex_files.find(home)
+
+
+def sources(path: str) -> list[Source]:
+    """A rollout holds one session."""
+    return [Source(path)]
+
+
+def records(source: Source, offset: int, line: int) -> Iterator[Raw]:
+    """Yield the records of a rollout from a byte offset on (see ``codex_files.records``)."""
+    from obsmem.harnesses import codex_files
+
+    return codex_files.records(source, offset, line)
+
+
+def blocks(data: bytes) -> list[Entry]:
+    """Everything that a record's bytes say, without context."""
+    from obsmem.harnesses import codex_blocks
+
+    return codex_blocks.blocks(data)
+
+
+def reader(
+    source: Source, state: Mapping[str, Any] | None, history: Callable[[], Iterable[tuple[int, Link]]]
+) -> Reader:
+    """Make a reader; ``history`` is never called, because rollbacks count turns and need no ids."""
+    from obsmem.harnesses import codex_reader
+
+    return codex_reader.Reader(source, state)
+
+
+def read_event(event: str, payload: Mapping[str, Any]) -> HookEvent:
+    """Turn a hook's payload into our words. ``source`` is the start's source, the trigger or the reason."""
+
+    def text(key: str) -> str:
+        value = payload.get(key)
+        return value if isinstance(value, str) else ""
+
+    name = event or text("hook_event_name")
+    return HookEvent(
+        EVENTS.get(name, "other"),
+        name,
+        text("session_id"),
+        text("transcript_path"),
+        text("cwd"),
+        text("source") or text("trigger") or text("reason"),
+        text("agent_id"),
+    )
+
+
+def answer(event: HookEvent, answer: HookAnswer) -> str:
+    """JSON with the context for a session start or a prompt; '' for all else, which every event accepts."""
+    if not answer.context or event.kind not in ("session_start", "prompt"):
+        return ""
+    output = {"hookEventName": event.name, "additionalContext": answer.context}
+    return json.dumps({"hookSpecificOutput": output}, ensure_ascii=False)
+
+
+def hook_config(command: Callable[[str], str]) -> dict[str, Any]:
+    """What goes into ``hooks.json``. Without matchers, so that no source of a session start is missed."""
+
+    def handlers(timeout: int, *arguments: str) -> list[dict[str, Any]]:
+        return [
+            {"hooks": [{"type": "command", "command": command(f"hook {NAME} {words}"), "timeout": timeout}]}
+            for words in arguments
+        ]
+
+    starts = (f"SessionStart --part {part}/{PARTS}" for part in range(1, PARTS + 1))
+    return {
+        "hooks": {
+            "SessionStart": handlers(10, *starts),
+            "UserPromptSubmit": handlers(10, "UserPromptSubmit"),
+            "PreCompact": handlers(60, "PreCompact"),
+            "Stop": handlers(10, "Stop"),
+            "SessionEnd": handlers(3, "SessionEnd"),
+        }
+    }

@@ -1,0 +1,181 @@
+"""What a Codex tool call does, in words that no harness owns.
+
+Shell lines, patches (as a tool, in a heredoc, in a script), plans and searches become ``Action`` values. Invariant:
+this reads arguments only and never raises; what it does not understand is ``other``.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from obsmem.core.model import Action
+
+RUN_TOOLS = frozenset({"shell", "exec_command", "local_shell", "shell_command", "container.exec", "unified_exec"})
+SHELLS = frozenset({"bash", "sh", "zsh", "fish", "dash", "ksh", "pwsh", "powershell", "cmd"})
+PATCH_START = "*** Begin Patch"
+PLAN_STATUS = {"pending": "open", "in_progress": "doing", "completed": "done"}
+OTHER = (Action("other"),)
+
+# A string literal of JavaScript, in any of its three quotes.
+_LITERAL = r"""("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|`(?:[^`\\]|\\.)*`)"""
+_SCRIPT_CALL = re.compile(r"\btools\.(\w+)\(")
+_SCRIPT_COMMAND = re.compile(r"""\b["']?cmd["']?\s*[:=]\s*""" + _LITERAL, re.S)
+_SCRIPT_PATCH = re.compile(r"""(?=["'`]\*\*\* Begin Patch)""" + _LITERAL, re.S)
+_SCRIPT_STEP = re.compile(rf"""\bstep["']?\s*:\s*{_LITERAL}\s*,\s*["']?status["']?\s*:\s*{_LITERAL}""", re.S)
+_ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|.)", re.S)
+_ESCAPED = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "v": "\v", "0": "\0", "\n": ""}
+
+
+def actions_of(tool: str, arguments: Any) -> tuple[Action, ...]:
+    """Say what a call does. ``arguments`` is the parsed object of a function call, or the raw text of a custom tool."""
+    if isinstance(arguments, str):
+        return _text_actions(tool, arguments)
+    if not isinstance(arguments, dict):
+        return OTHER
+    if tool in RUN_TOOLS:
+        return run_actions(arguments.get("command") or arguments.get("cmd"))
+    if tool == "apply_patch":
+        patch = arguments.get("input") or arguments.get("patch")
+        return patch_actions(patch) if isinstance(patch, str) else OTHER
+    if tool == "update_plan":
+        return _plan_actions(arguments.get("plan"))
+    if tool in ("view_image", "read_file"):
+        return (Action("read", path=_text(arguments, "path") or _text(arguments, "file_path")),)
+    if tool == "spawn_agent":
+        return (Action("spawn", new=_text(arguments, "message") or _text(arguments, "prompt")),)
+    if tool == "request_user_input":
+        return (Action("ask"),)
+    return OTHER
+
+
+def _text_actions(tool: str, text: str) -> tuple[Action, ...]:
+    if tool == "apply_patch":
+        return patch_actions(text)
+    if tool == "exec":
+        return _script_actions(text)
+    return OTHER
+
+
+def run_actions(command: Any) -> tuple[Action, ...]:
+    """A shell call: the patch that it carries, else its command line (of ``["bash", "-lc", X]`` only X)."""
+    line = command_line(command)
+    if PATCH_START in line:
+        return patch_actions(line)
+    return (Action("run", command=line),) if line else OTHER
+
+
+def command_line(command: Any) -> str:
+    """The command line in a string or in an argument list; '' where there is none."""
+    if isinstance(command, str):
+        return command
+    if not isinstance(command, list) or not command:
+        return ""
+    words = [word for word in command if isinstance(word, str)]
+    program = re.split(r"[\\/]", words[0])[-1].lower().removesuffix(".exe") if words else ""
+    if program in SHELLS and len(words) > 2:
+        return words[-1]
+    return " ".join(word if re.fullmatch(r"[\w@%+=:,./-]+", word) else _quoted(word) for word in words)
+
+
+def _quoted(word: str) -> str:
+    return "'" + word.replace("'", "'\"'\"'") + "'"
+
+
+def patch_actions(text: str) -> tuple[Action, ...]:
+    """One action for each file of a patch; a moved file is an edit of the new path and a delete of the old one."""
+    found: list[Action] = []
+    kind, path, moved = "", "", ""
+    new: list[str] = []
+    old: list[str] = []
+
+    def close() -> None:
+        if kind == "Add":
+            found.append(Action("write", path=path, new="\n".join(new)))
+        elif kind == "Update":
+            found.append(Action("edit", path=moved or path, new="\n".join(new), old="\n".join(old)))
+        if kind == "Delete" or moved:
+            found.append(Action("delete", path=path))
+
+    text = text[max(0, text.find(PATCH_START)) :].replace("\r\n", "\n")
+    for line in text.split("\n"):
+        first = line[:1]
+        if first == "+":
+            new.append(line[1:])
+        elif first == "-":
+            old.append(line[1:])
+        elif first == "*" and line.startswith("*** "):
+            heading, _, rest = line[4:].partition(": ")
+            verb, _, noun = heading.partition(" ")
+            if noun == "File":
+                close()
+                kind, path, moved, new, old = verb, rest.strip(), "", [], []
+            elif heading == "Move to":
+                moved = rest.strip()
+            elif heading == "End Patch":
+                break
+    close()
+    return tuple(found) or OTHER
+
+
+def _plan_actions(plan: Any) -> tuple[Action, ...]:
+    if not isinstance(plan, list):
+        return OTHER
+    steps = [(_text(step, "step"), _text(step, "status")) for step in plan if isinstance(step, dict)]
+    return _todo(steps)
+
+
+def _todo(steps: list[tuple[str, str]]) -> tuple[Action, ...]:
+    items = tuple((str(index), PLAN_STATUS.get(status, "open"), step) for index, (step, status) in enumerate(steps))
+    return (Action("todo", items=items),)
+
+
+def _script_actions(script: str) -> tuple[Action, ...]:
+    """Code mode: the tool's input is JavaScript that calls ``tools.exec_command({cmd: "…"})`` and the like."""
+    found: list[Action] = []
+    called = set(_SCRIPT_CALL.findall(script))
+    if called & RUN_TOOLS:
+        for literal in _SCRIPT_COMMAND.findall(script):
+            found.extend(run_actions(unquote(literal)))
+    if "apply_patch" in called:
+        for literal in _SCRIPT_PATCH.findall(script):
+            found.extend(patch_actions(unquote(literal)))
+    if "update_plan" in called:
+        found.extend(_todo([(unquote(step), unquote(status)) for step, status in _SCRIPT_STEP.findall(script)]))
+    return tuple(found) or OTHER
+
+
+def unquote(literal: str) -> str:
+    """The text of a JavaScript string literal. Placeholders of a template stay as they are written."""
+    if literal[0] == '"':
+        try:
+            return str(json.loads(literal, strict=False))
+        except ValueError:
+            pass
+    return _ESCAPE.sub(_unescaped, literal[1:-1])
+
+
+def _unescaped(match: re.Match[str]) -> str:
+    code = match.group(1)
+    if len(code) > 1:
+        return chr(int(code[1:], 16))
+    return _ESCAPED.get(code, code)
+
+
+def _text(values: Mapping[str, Any], key: str) -> str:
+    value = values.get(key)
+    return value if isinstance(value, str) else ""
+
+
+def search_actions(action: Any) -> tuple[Action, ...]:
+    """A web search's action: a query, or a page that was opened."""
+    if not isinstance(action, dict):
+        return (Action("search"),)
+    url = _text(action, "url")
+    if url and _text(action, "type") != "search":
+        return (Action("fetch", path=url, command=_text(action, "pattern")),)
+    queries = action.get("queries")
+    listed = [query for query in queries if isinstance(query, str)] if isinstance(queries, list) else []
+    return (Action("search", command=_text(action, "query") or " · ".join(listed)),)

@@ -1,0 +1,187 @@
+"""Where Codex keeps its rollouts, and how their bytes fall into records.
+
+Three containers: JSON lines, the same compressed (files of more than a week), and the one JSON document of the first
+releases. Invariant: the records of a source, joined in order, are its (decompressed) bytes.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from obsmem.core.errors import UsageError
+from obsmem.harnesses.base import READ_SIZE, Raw, Source, load_objects, split_lines, split_stream
+
+ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
+RECORD_TYPES = frozenset(
+    {"session_meta", "response_item", "event_msg", "turn_context", "compacted", "world_state"}
+    | {"inter_agent_communication", "token_usage_record", "dynamic_tools_updated", "realtime_item", "id_allocation"}
+)
+ITEM_TYPES = frozenset(
+    {"message", "reasoning", "function_call", "function_call_output", "local_shell_call", "custom_tool_call"}
+)
+
+_NAME = re.compile(r"rollout-.*\.jsonl?(?:\.zst)?\Z")
+_DOCUMENT = re.compile(rb'\A(?:\xef\xbb\xbf)?\s*\{\s*"session"\s*:\s*\{')
+_ITEMS = re.compile(r'"items"\s*:\s*\[')
+_SEPARATOR = re.compile(r"[\s,]*")
+_FIRST_RECORD = re.compile(rb'\A\s*\{[^{]{0,120}"type"\s*:\s*"session_meta"\s*,\s*"payload"\s*:\s*\{')
+_decoder = json.JSONDecoder()
+
+
+def recognise(path: str, head: bytes) -> bool:
+    """True if the first bytes of a file are a rollout of any generation."""
+    if head.startswith(ZSTD_MAGIC):
+        return _NAME.match(os.path.basename(path)) is not None
+    if _DOCUMENT.match(head) or _FIRST_RECORD.match(head):
+        return True
+    lines = head.split(b"\n")
+    # The last piece may be cut, unless it is the whole file.
+    return any(_is_record(line) for line in lines[:20] if line.strip())
+
+
+def _is_record(line: bytes) -> bool:
+    return any(_is_rollout_object(value) for value in load_objects(line)[0])
+
+
+def _is_rollout_object(value: dict[str, Any]) -> bool:
+    kind = value.get("type")
+    if isinstance(value.get("payload"), dict):
+        return kind in RECORD_TYPES
+    if kind is None:
+        return value.get("record_type") == "state" or {"id", "timestamp", "instructions"} <= value.keys()
+    # A bare item: the fields tell it from the records of others that also say "message".
+    return kind in ITEM_TYPES and bool({"role", "call_id", "summary"} & value.keys()) and "parentUuid" not in value
+
+
+def find(home: str) -> Iterator[Source]:
+    """Yield every rollout below ``$CODEX_HOME``, or ``.codex`` in the home folder; a compressed copy only alone."""
+    roots = [Path(home) / ".codex"]
+    if os.environ.get("CODEX_HOME"):
+        roots.append(Path(os.environ["CODEX_HOME"]))
+    seen: set[str] = set()
+    for root in roots:
+        for folder in ("sessions", "archived_sessions"):
+            for path in sorted((root / folder).rglob("rollout-*")):
+                if _NAME.match(path.name) is None or not path.is_file():
+                    continue
+                if path.suffix == ".zst" and path.with_suffix("").exists():
+                    continue
+                if str(path) not in seen:
+                    seen.add(str(path))
+                    yield Source(str(path))
+
+
+def records(source: Source, offset: int, line: int) -> Iterator[Raw]:
+    """Yield the records from a byte offset on. In a compressed file offsets count decompressed bytes.
+
+    In the one-document generation a record is a span of the document, and ``line`` counts spans. Raises UsageError
+    for a compressed file where no decoder is installed.
+    """
+    with open(source.path, "rb") as file:
+        head = file.read(4096)
+    if head.startswith(ZSTD_MAGIC):
+        return _compressed_records(source, offset, line)
+    if _DOCUMENT.match(head):
+        return _document_records(source, offset, line)
+    return split_lines(source, offset, line)
+
+
+def _compressed_records(source: Source, offset: int, line: int) -> Iterator[Raw]:
+    with open(source.path, "rb") as file:
+        read = _decompressor(source.path, file)
+        skipped = 0
+        while skipped < offset:
+            piece = read(min(READ_SIZE, offset - skipped))
+            if not piece:
+                return
+            skipped += len(piece)
+        yield from split_stream(read, offset, line)
+
+
+def _decompressor(path: str, file: Any) -> Callable[[int], bytes]:
+    """Give a ``read(size)`` over the decompressed bytes that ends, instead of raising, where the stream is torn."""
+    errors: tuple[type[Exception], ...]
+    try:
+        import zstandard
+
+        stream: Any = zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True)
+        errors = (zstandard.ZstdError, EOFError, OSError)
+    except ImportError:
+        try:
+            from compression import zstd  # type: ignore[import-not-found,unused-ignore]
+        except ImportError:
+            raise UsageError(
+                f"{path} is compressed and no zstd decoder is installed: run `pip install zstandard` and try again."
+            ) from None
+        stream = zstd.ZstdFile(file)
+        errors = (zstd.ZstdError, EOFError, OSError)
+
+    def read(size: int) -> bytes:
+        try:
+            return bytes(stream.read(size))
+        except errors:
+            return b""
+
+    return read
+
+
+def _document_records(source: Source, offset: int, line: int) -> Iterator[Raw]:
+    """Split ``{"session": …, "items": […]}``: what stands before the items, one span an item, the rest."""
+    data = Path(source.path).read_bytes()
+    spans = _document_spans(data)
+    if not spans:  # not yet written whole
+        if data[offset:]:
+            yield Raw(data[offset:], line + 1, offset, complete=False)
+        return
+    for start, end in spans:
+        if start >= offset:
+            line += 1
+            yield Raw(data[start:end], line, start)
+
+
+def _document_spans(data: bytes) -> list[tuple[int, int]]:
+    # As Latin-1 a character is a byte, and nothing that JSON's grammar looks at changes.
+    text = data.decode("latin-1")
+    items = _ITEMS.search(text)
+    if items is None:
+        return []
+    spans = [(0, items.end())]
+    position = items.end()
+    while True:
+        start = _separated(text, position)
+        if text[start : start + 1] != "{":
+            break
+        try:
+            _, end = _decoder.raw_decode(text, start)
+        except (ValueError, RecursionError):
+            return []
+        spans.append((position, end))
+        position = end
+    if text[position:].strip()[:1] != "]":
+        return []
+    spans.append((position, len(data)))
+    return spans
+
+
+def _separated(text: str, position: int) -> int:
+    match = _SEPARATOR.match(text, position)
+    return match.end() if match else position
+
+
+def document_piece(data: bytes) -> tuple[list[dict[str, Any]], tuple[str, ...]] | None:
+    """Read one span of a one-document rollout; None where it is none."""
+    stripped = data.strip(b", \t\r\n")
+    if stripped.startswith(b"]") and stripped.replace(b" ", b"").replace(b"\n", b"").replace(b"\r", b"") == b"]}":
+        return [], ("end of document",)
+    if _DOCUMENT.match(stripped) and stripped.endswith(b"["):
+        stripped += b"]}"
+    try:
+        value = json.loads(stripped)
+    except (ValueError, RecursionError):
+        return None
+    return ([value], ()) if isinstance(value, dict) else None

@@ -1,0 +1,356 @@
+"""Reads a rollout in order and adds what one record alone cannot say.
+
+Identity (the first ``session_meta``), copies of one message (``codex_mirrors``), history copied from a parent, the
+turns that a rollback takes back, and whether a compaction's history is the only copy of what it holds. Invariants:
+each message is one entry; every record has entries or a reason; what the reader keeps stays small.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from obsmem.core.model import Entry, Session
+from obsmem.harnesses.base import WORKER_MARK, Activity, Measure, Parsed, Raw, Source, link_key, receipts
+from obsmem.harnesses.codex_blocks import (
+    EVENTS,
+    Payload,
+    call_id,
+    entries_of,
+    is_known_silent,
+    open_record,
+    record_objects,
+    time_of,
+    type_of,
+)
+from obsmem.harnesses.codex_copies import CopiedHistory
+from obsmem.harnesses.codex_mirrors import Mirrors
+
+TURNS_KEPT = 200
+CALLS_KEPT = 100
+BOUNDARY_WINDOW = 16
+FILE_ID = re.compile(r"rollout-.*?([0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})")
+CALL_ITEMS = frozenset({"function_call", "custom_tool_call", "local_shell_call", "tool_search_call", "web_search_call"})
+END_EVENTS = frozenset({"exec_command_end", "patch_apply_end", "mcp_tool_call_end"})
+ITEM, EVENT, COMPLETED = "i", "e", "c"
+CHANNELS = {"user": "u", "assistant": "a", "thinking": "t", "notice": "n"}
+
+
+class Reader:
+    """See ``base.Reader``. A copy is skipped with a reason that names what it repeats."""
+
+    def __init__(self, source: Source, state: Mapping[str, Any] | None) -> None:
+        state = state or {}
+        match = FILE_ID.search(os.path.basename(source.path))
+        name = match.group(1) if match else os.path.basename(source.path).split(".")[0]
+        self.session = Session("codex", str(state.get("id") or name), transcript=source.path)
+        for key in ("cwd", "role", "model", "name", "started_at", "window"):
+            if key in state:
+                self.session = self.session._replace(**{key: state[key]})
+        self.parent_id = str(state.get("parent", ""))
+        self._identified = bool(state.get("identified"))
+        self._number = int(state.get("number", 0))
+        self._prompts = int(state.get("prompts", 0))
+        self._began = bool(state.get("began"))
+        self._boundary = int(state.get("boundary", -1000))
+        self._said = str(state.get("said", ""))
+        self._turns: list[int] = list(state.get("turns", ()))
+        self._calls: dict[str, str] = dict(state.get("calls", {}))
+        self._mirrors = Mirrors(state.get("mirrors"))
+        self._copies = CopiedHistory(state.get("copies"))
+        self._line = 0
+
+    def state(self) -> dict[str, Any]:
+        """What a new reader needs to continue; some kilobytes at most."""
+        session = self.session
+        kept = {key: getattr(session, key) for key in ("id", "cwd", "role", "model", "name", "started_at", "window")}
+        return kept | {
+            "parent": self.parent_id,
+            "identified": self._identified,
+            "number": self._number,
+            "prompts": self._prompts,
+            "began": self._began,
+            "boundary": self._boundary,
+            "said": self._said,
+            "turns": self._turns,
+            "calls": self._calls,
+            "mirrors": self._mirrors.pending,
+            "copies": self._copies.state(),
+        }
+
+    def inactive_keys(self) -> None:
+        """Rollouts have no rows."""
+
+    def read(self, raw: Raw) -> Parsed:
+        """Turn one record into entries or reasons. Never raises on bad input."""
+        self._line = raw.line
+        objects, reasons = record_objects(raw.data)
+        if len(objects) == 1 and not reasons:
+            return self._take(objects[0], 0)
+        parts = []
+        block = 0
+        for value in objects:
+            parts.append(self._take(value, block))
+            kind, payload, stamp = open_record(value)
+            block += len(entries_of(kind, payload, stamp, 0))
+        return _joined(parts, reasons)
+
+    def _take(self, value: dict[str, Any], first: int) -> Parsed:
+        kind, payload, stamp = open_record(value)
+        self._number += 1
+        copied = False
+        if self._copies.active:
+            copied = self._copies.covers(kind, payload, time_of(stamp))
+        found = entries_of(kind, payload, stamp, first)
+        rule = RULES.get(kind)
+        if rule is None:
+            parsed = Parsed(tuple(found), () if found and kind in KNOWN_RECORDS else (_reason(kind, payload),))
+        else:
+            parsed = rule(self, payload, found, stamp)
+        return parsed._replace(copied=True) if copied else parsed
+
+    # --- records about the session ---
+
+    def _session_meta(self, payload: Payload, found: list[Entry], stamp: Any) -> Parsed:
+        ident = payload.get("id")
+        ident = ident if isinstance(ident, str) else ""
+        if not self._identified:
+            self._identify(payload, ident, stamp)
+            return Parsed(skipped=("session_meta",))
+        if ident in ("", self.session.id):
+            self._move(payload)
+            return Parsed(skipped=("repeated session_meta",))
+        # The parent's header, copied into a fork or sub-agent: what follows is the parent's history.
+        if not self._began and self.parent_id:
+            self._copies.begin(self.session.id, time_of(stamp), self.session.started_at)
+        return Parsed(skipped=("session_meta of another session",))
+
+    def _identify(self, payload: Payload, ident: str, stamp: Any) -> None:
+        self._identified = True
+        origin = payload.get("source")
+        spawned = origin.get("subagent") if isinstance(origin, dict) else None
+        thread = spawned.get("thread_spawn") if isinstance(spawned, dict) else None
+        parents = [payload.get("forked_from_id"), payload.get("parent_thread_id")]
+        parents.append(thread.get("parent_thread_id") if isinstance(thread, dict) else None)
+        self.parent_id = next((parent for parent in parents if isinstance(parent, str) and parent), "")
+        agent = payload.get("thread_source") == "subagent" or spawned is not None
+        self.session = self.session._replace(
+            id=ident or self.session.id,
+            started_at=time_of(payload.get("timestamp")) or time_of(stamp),
+            role="subagent" if agent else self.session.role,
+        )
+        self._move(payload)
+
+    def _move(self, payload: Payload) -> None:
+        cwd = payload.get("cwd")
+        if isinstance(cwd, str) and cwd:
+            self.session = self.session._replace(cwd=cwd)
+
+    def _turn_context(self, payload: Payload, found: list[Entry], stamp: Any) -> Parsed:
+        model = payload.get("model")
+        if not self._copies.active and payload.get("cwd") != self.session.cwd:
+            self._move(payload)
+        if isinstance(model, str) and model != self.session.model:
+            self.session = self.session._replace(model=model)
+        return Parsed(skipped=("turn_context",))
+
+    # --- the model's history ---
+
+    def _response_item(self, payload: Payload, found: list[Entry], stamp: Any) -> Parsed:
+        kind = type_of(payload)
+        if kind == "message":
+            return self._message(found)
+        if kind == "reasoning":
+            return self._mirrored(found, ITEM, "encrypted reasoning", "duplicate of event_msg")
+        if kind in CALL_ITEMS:
+            self._remember_call(call_id(payload), found[0].tool)
+            return Parsed(tuple(found))
+        if found and found[0].kind == "tool_result":
+            tool = self._calls.get(found[0].call_id, "")
+            return Parsed((found[0]._replace(tool=tool),) if tool else tuple(found))
+        if found and kind in KNOWN_ITEMS:
+            return Parsed(tuple(found))
+        return Parsed(tuple(found), (_reason("response_item", payload),))
+
+    def _remember_call(self, ident: str, tool: str) -> None:
+        if ident:
+            self._calls[ident] = tool
+            if len(self._calls) > CALLS_KEPT:
+                del self._calls[next(iter(self._calls))]
+
+    def _message(self, found: list[Entry]) -> Parsed:
+        parsed = self._mirrored(found, ITEM, "empty message", "duplicate of event_msg")
+        human = [entry.text for entry in found if entry.kind == "user"]
+        if len(human) > 1:
+            # The event joins what the item lists apart.
+            for joint in ("", "\n"):
+                self._mirrors.also("u", ITEM, joint.join(human), self._number)
+        marks = tuple(mark for entry in found if entry.kind == "notice" for mark in receipts(entry.text))
+        return parsed._replace(receipts=marks) if marks else parsed
+
+    def _mirrored(self, found: list[Entry], side: str, empty: str, copy: str) -> Parsed:
+        """Keep what no other side has said. ``empty`` and ``copy`` are the reasons where nothing is kept."""
+        kept: list[Entry] = []
+        for entry in found:
+            channel = CHANNELS.get(entry.kind)
+            if channel and self._mirrors.is_copy(channel, side, entry.text, self._number):
+                continue
+            kept.append(entry)
+        if any(entry.speaker == "human" for entry in kept):
+            self._prompt(kept)
+        if kept or found:
+            self._began = True
+        self._note_said(found)
+        return Parsed(tuple(kept)) if kept else Parsed(skipped=(copy if found else empty,))
+
+    def _prompt(self, kept: list[Entry]) -> None:
+        if not self._prompts and any(WORKER_MARK in entry.text for entry in kept if entry.speaker == "human"):
+            self.session = self.session._replace(role="worker")
+        self._prompts += 1
+        self._turns.append(self._line)
+        del self._turns[:-TURNS_KEPT]
+
+    def _note_said(self, found: list[Entry]) -> None:
+        for entry in found:
+            if entry.kind == "assistant":
+                self._said = _fingerprint(entry.text)
+
+    # --- events ---
+
+    def _event(self, payload: Payload, found: list[Entry], stamp: Any) -> Parsed:
+        kind = type_of(payload)
+        special = EVENT_RULES.get(kind)
+        if special:
+            return special(self, payload, found)
+        if kind in END_EVENTS:
+            if call_id(payload) in self._calls:
+                return Parsed(skipped=(f"event_msg:{kind}, told by the call's output",))
+            return Parsed(tuple(found))
+        if found and kind in KNOWN_EVENTS:
+            return Parsed(tuple(found))
+        return Parsed(tuple(found), (_reason("event_msg", payload),))
+
+    def _mirror_event(self, payload: Payload, found: list[Entry]) -> Parsed:
+        return self._mirrored(found, EVENT, f"event_msg:{type_of(payload)}", "duplicate of response_item")
+
+    def _item_completed(self, payload: Payload, found: list[Entry]) -> Parsed:
+        return self._mirrored(found, COMPLETED, "event_msg:item_completed", "duplicate of response_item")
+
+    def _turn_end(self, payload: Payload, found: list[Entry]) -> Parsed:
+        """The end of a turn repeats the last answer, however long ago that was."""
+        if found and _fingerprint(found[0].text) != self._said:
+            return self._mirrored(found, EVENT, "event_msg:task_complete", "duplicate of response_item")
+        return Parsed(skipped=("event_msg:task_complete",))
+
+    def _turn_start(self, payload: Payload, found: list[Entry]) -> Parsed:
+        self._mirrors.forget("u")
+        return Parsed(skipped=("event_msg:task_started",))
+
+    def _search_end(self, payload: Payload, found: list[Entry]) -> Parsed:
+        """Comes before the web_search_call item, which says the same."""
+        return Parsed(skipped=("event_msg:web_search_end, told by the call",))
+
+    def _token_count(self, payload: Payload, found: list[Entry]) -> Parsed:
+        info = payload.get("info")
+        last = info.get("last_token_usage") if isinstance(info, dict) else None
+        context = last.get("input_tokens") if isinstance(last, dict) else None
+        if not isinstance(info, dict) or not isinstance(context, int):
+            return _TOKEN_COUNT
+        window = info.get("model_context_window")
+        window = window if isinstance(window, int) else 0
+        if window and window != self.session.window:
+            self.session = self.session._replace(window=window)
+        return Parsed((), _TOKEN_COUNT.skipped, measure=Measure(context, window, self.session.model))
+
+    def _rolled_back(self, payload: Payload, found: list[Entry]) -> Parsed:
+        count = payload.get("num_turns")
+        count = count if isinstance(count, int) and count > 0 else 0
+        undone = self._turns[-count:] if count else []
+        if undone:
+            del self._turns[-count:]
+        spans = (Activity(undone[0], self._line - 1, False),) if undone else ()
+        return Parsed(skipped=("event_msg:thread_rolled_back",), activity=spans)
+
+    def _named(self, payload: Payload, found: list[Entry]) -> Parsed:
+        name = payload.get("thread_name") or payload.get("name")
+        if isinstance(name, str):
+            self.session = self.session._replace(name=name)
+        return Parsed(skipped=("event_msg:thread_name_updated",))
+
+    # --- compaction ---
+
+    def _compacted(self, payload: Payload, found: list[Entry], stamp: Any) -> Parsed:
+        """The history that replaces the old one is kept only where it is the first that the file holds."""
+        has_summary = len(found) > 1 and found[1].text == payload.get("message")
+        kept = found[: 2 if has_summary else 1]
+        if not self._began:
+            kept += found[len(kept) :]
+            if any(entry.speaker == "human" for entry in kept):
+                self._prompt(kept)
+        if self._number - self._boundary <= BOUNDARY_WINDOW:
+            kept = kept[1:]
+        self._boundary = self._number
+        self._began = True
+        return Parsed(tuple(kept), () if kept else ("duplicate of context_compacted",))
+
+    def _context_compacted(self, payload: Payload, found: list[Entry]) -> Parsed:
+        if self._number - self._boundary <= BOUNDARY_WINDOW:
+            return Parsed(skipped=("duplicate of compacted",))
+        self._boundary = self._number
+        return Parsed(tuple(found))
+
+
+_TOKEN_COUNT = Parsed(skipped=("event_msg:token_count",))
+KNOWN_RECORDS = frozenset({"inter_agent_communication"})
+KNOWN_ITEMS = frozenset({"image_generation_call"})
+KNOWN_EVENTS = frozenset(EVENTS)
+
+Rule = Callable[[Reader, Payload, list[Entry], Any], Parsed]
+RULES: dict[str, Rule] = {
+    "session_meta": Reader._session_meta,
+    "turn_context": Reader._turn_context,
+    "response_item": Reader._response_item,
+    "event_msg": Reader._event,
+    "compacted": Reader._compacted,
+}
+EVENT_RULES: dict[str, Callable[[Reader, Payload, list[Entry]], Parsed]] = {
+    "user_message": Reader._mirror_event,
+    "agent_message": Reader._mirror_event,
+    "agent_reasoning": Reader._mirror_event,
+    "agent_reasoning_raw_content": Reader._mirror_event,
+    "item_completed": Reader._item_completed,
+    "task_complete": Reader._turn_end,
+    "turn_complete": Reader._turn_end,
+    "task_started": Reader._turn_start,
+    "turn_started": Reader._turn_start,
+    "token_count": Reader._token_count,
+    "thread_rolled_back": Reader._rolled_back,
+    "thread_name_updated": Reader._named,
+    "context_compacted": Reader._context_compacted,
+    "web_search_end": Reader._search_end,
+}
+
+
+def _fingerprint(text: str) -> str:
+    return link_key(text.strip())
+
+
+def _reason(kind: str, payload: Payload) -> str:
+    name = f"{kind}:{type_of(payload)}" if kind in ("event_msg", "response_item") else kind
+    return name if is_known_silent(kind, payload) else f"type:{name}"
+
+
+def _joined(parts: list[Parsed], reasons: tuple[str, ...]) -> Parsed:
+    """What a line says that holds several objects, or something that is none."""
+    entries = tuple(entry for part in parts for entry in part.entries)
+    skipped = tuple(reason for part in parts for reason in part.skipped) + reasons
+    return Parsed(
+        entries,
+        skipped or (() if entries else ("empty line",)),
+        tuple(span for part in parts for span in part.activity),
+        measure=next((part.measure for part in reversed(parts) if part.measure), None),
+        copied=bool(parts) and all(part.copied for part in parts),
+        receipts=tuple(mark for part in parts for mark in part.receipts),
+    )
