@@ -104,7 +104,9 @@ _SETTING = re.compile(
     r"(?: number)?(?: to| of| is|=|:)? ?v?(\d[\w.]*)",
     re.IGNORECASE,
 )
-_VIEW_OF_OUTPUT = re.compile(r"(?:\s*2>&1|\s*\|\s*(?:tail|head|cat|tee)\b[^|;&]*|\s*[;&]+\s*echo\b[^;|&]*)+\s*$")
+_VIEW_OF_OUTPUT = re.compile(
+    r"(?:\s*2>&1|\s*\|\s*(?:tail|head|cat|tee|grep)\b(?:\"[^\"]*\"|'[^']*'|[^|;&\"'])*|\s*[;&]+\s*echo\b[^;|&]*)+\s*$"
+)
 
 
 def setting_of(value: str) -> str:

@@ -166,7 +166,8 @@ class CardBuilder:
 
     def _call(self, entry: Entry) -> None:
         self._question = []
-        label = next((action.command or action.path for action in entry.actions if action.command or action.path), "")
+        labels = (action.command or relative_path(action.path, self._cwd) for action in entry.actions)
+        label = next((label for label in labels if label), "")
         self._running, self._refused = cards_commands.normalise(label or entry.tool)[:200], False
         deeds = [deed for action in entry.actions if (deed := _deed(action, entry, self._cwd))]
         if not deeds:

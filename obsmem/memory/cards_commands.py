@@ -20,7 +20,7 @@ _HEREDOC = re.compile(r"<<-?\s*[\"']?\w+[\"']?")
 _SPACE = re.compile(r"\s+")
 _SEGMENTS = re.compile(r"&&|\|\||[;|\n]")
 _QUOTED = re.compile(r"'[^']*'|\"(?:[^\"\\]|\\.)*\"")
-_ENVIRONMENT = re.compile(r"^(?:\w+=\S* +|(?:sudo|time|command|env|timeout +\S+|then|do|else|if) +)*")
+_ENVIRONMENT = re.compile(r"^(?:\w+=\$\( *|\w+=\S* +|(?:sudo|time|command|env|timeout +\S+|then|do|else|if) +)*")
 _NOISE_WORDS_TEXT = (
     "ls cat pwd echo cd head tail grep egrep rg ag find fd sleep which whereis type wc tree stat file sed awk sort uniq cut tr jq date"
     " true printf less more env printenv du df whoami hostname uname ps basename dirname realpath readlink column nl xargs for while done"
@@ -111,7 +111,7 @@ _PASSED_SUMMARY = re.compile(
     r"|^(\d+ examples?, 0 failures[^\n]*)"
     r"|^(Success: no issues found[^\n]*|All checks passed![^\n]*|BUILD SUCCESSFUL[^\n]*|Found 0 errors[^\n]*|0 issues\.)"
     r"|^(DONE \d+ tests[^\n]*)"
-    r"|^(ok  ?\t\S+[^\n]*|PASS$)",
+    r"|^(ok  ?\t(?![^\n]*\[no test)\S+[^\n]*|PASS$)",
     re.MULTILINE,
 )
 # What must stand in an output before the summaries are worth a search.
@@ -233,6 +233,9 @@ def _failing_tests(text: str, summary: str) -> tuple[str, ...]:
 
 _COMMIT = re.compile(r"^\[([\w./+-]+)(?: \(root-commit\))? ([0-9a-f]{7,40})\] ([^\n]+)", re.MULTILINE)
 _REFERENCE = re.compile(r"https://[\w.-]+/[^\s/]+/[^\s/]+/(?:pull|issues|merge_requests|-/merge_requests)/\d+")
+_CHANGES_REFERENCE = re.compile(
+    r"\b(?:gh|glab|hub) [\w-]+ (?:create|new|merge|comment|edit|close|reopen|review)\b|\bgit push\b"
+)
 _DETACHED = re.compile(r"^\[detached HEAD ([0-9a-f]{7,40})\] ([^\n]+)", re.MULTILINE)
 
 
@@ -249,6 +252,6 @@ def references_in(command: str, output: str) -> list[str]:
     """Addresses of pull requests and issues that a command which creates or changes one printed."""
     if "/pull/" not in output and "issues/" not in output and "merge_requests/" not in output:
         return []
-    if not re.search(r"\b(?:create|new|push|open|merge|comment|edit|close|review)\b", command):
+    if not _CHANGES_REFERENCE.search(command):
         return []
     return list(dict.fromkeys(_REFERENCE.findall(output)))[:5]

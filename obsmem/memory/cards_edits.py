@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 IDENTIFIER_LIMIT = 12
-LOCAL_LIMIT = 6
+LOCAL_LIMIT = 3
 TEXT_LIMIT = 200_000
 
 # Each pattern has exactly one group, the name. Definitions of things that other code refers to.

@@ -249,7 +249,7 @@ def decisions_in(text: str) -> list[str]:
         sentence
         for sentence in _own_lines(text)
         if 30 <= len(sentence) <= 500
-        and not sentence.endswith("?")
+        and not sentence.endswith(("?", ":"))
         and _REASON.search(sentence)
         and _CHOICE.search(sentence)
     ][:3]
@@ -257,7 +257,9 @@ def decisions_in(text: str) -> list[str]:
 
 def next_steps_in(text: str) -> list[str]:
     """At most two sentences in which the agent names what it will do next. "Let me …" is no plan."""
-    return [sentence for sentence in _own_lines(text) if _NEXT.match(sentence) and not sentence.endswith(":")][:2]
+    return [sentence for sentence in _own_lines(text) if _NEXT.match(sentence) and not sentence.endswith((":", "?"))][
+        :2
+    ]
 
 
 def question_in(text: str) -> str:
@@ -265,8 +267,9 @@ def question_in(text: str) -> str:
     tail = text.rstrip().rstrip("*_`)\"'” ")
     if not tail.endswith(("?", "？")):
         return ""
-    sentences = _own_lines(text[-2000:])
-    return sentences[-1][-SENTENCE_LIMIT:] if sentences else ""
+    line = _MARKUP.sub("", _BULLET.sub("", tail[-2000:].rsplit("\n", 1)[-1])).strip()
+    last = _SENTENCE_END.split(line)[-1]
+    return (last if len(last) > 12 else line)[-SENTENCE_LIMIT:]
 
 
 def is_preamble(text: str) -> bool:
@@ -274,4 +277,6 @@ def is_preamble(text: str) -> bool:
     bare = text.strip()
     if len(bare) < 40 or bare.endswith((":", "：")):
         return True
-    return len(bare) < 300 and _PREAMBLE.match(bare) is not None
+    if len(bare) >= 300:
+        return False
+    return _PREAMBLE.match(bare) is not None or _PREAMBLE.match(_SENTENCE_END.split(bare)[-1]) is not None
