@@ -1,0 +1,178 @@
+"""Claude Code, from 1.0.51 on: its hooks, its answers, and where its sessions lie.
+
+Owns the harness interface. What a record says is in ``claude_code_blocks``, what follows from the records before it in
+``claude_code_reader``; both are imported on demand, because a SessionStart hook needs neither. Invariants: nothing is
+printed except context for the two events that take it; records are physical lines, never cut or joined.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+from obsmem.core.model import Entry, HookAnswer, HookEvent
+from obsmem.harnesses.base import Link, Raw, Reader, Source, load_objects, split_lines
+from obsmem.harnesses.claude_code_keys import IGNORED_KEYS as IGNORED_KEYS
+
+NAME = "claude-code"
+ROWS = False
+
+EVENTS: Mapping[str, str] = {
+    "Stop": "turn_end",
+    "SubagentStop": "other",
+    "PreCompact": "before_compact",
+    "PostCompact": "other",
+    "SessionStart": "session_start",
+    "SessionEnd": "session_end",
+    "UserPromptSubmit": "prompt",
+}
+# The events whose output reaches the model. PreCompact's would become part of the summariser's instructions.
+CONTEXT_EVENTS = ("SessionStart", "UserPromptSubmit")
+PARTS = 4
+_SOURCE_FIELDS = ("source", "trigger", "reason")
+
+_PERSISTED = re.compile(r"^(?:.*\b[Oo]utput saved to|persistedOutputPath): *(\S.*?) *$", re.MULTILINE)
+_OWN_KEYS = ("parentUuid", "isSidechain", "leafUuid", "sessionId", "isSnapshotUpdate")
+_OWN_TYPES = frozenset(
+    [
+        "user",
+        "assistant",
+        "system",
+        "attachment",
+        "summary",
+        "progress",
+        "file-history-snapshot",
+        "file-history-delta",
+        "queue-operation",
+        "last-prompt",
+        "ai-title",
+        "custom-title",
+        "mode",
+        "permission-mode",
+        "agent-name",
+        "agent-setting",
+        "pr-link",
+    ]
+)
+
+
+def recognise(path: str, head: bytes) -> bool:
+    """True if these first bytes of a file are Claude Code records: a known type beside a key of its envelope."""
+    end = head.rfind(b"\n")
+    for line in (head if end < 0 else head[:end]).split(b"\n")[:40]:
+        for record in load_objects(line)[0]:
+            kind = record.get("type")
+            if isinstance(kind, str) and kind in _OWN_TYPES and any(key in record for key in _OWN_KEYS):
+                return True
+    # A first record longer than the head is whole nowhere; an unescaped key shows that it is none of a string's words.
+    return end < 0 and any(b'"%s"' % key.encode() in head for key in _OWN_KEYS)
+
+
+def find(home: str) -> Iterator[Source]:
+    """Yield every session below ``home``/.claude and, where it is set, CLAUDE_CONFIG_DIR; sub-agents' files too."""
+    seen: set[str] = set()
+    for root in (os.path.join(home, ".claude"), os.environ.get("CLAUDE_CONFIG_DIR", "")):
+        real = os.path.realpath(root) if root else ""
+        if not root or real in seen:
+            continue
+        seen.add(real)
+        for project in _folders(os.path.join(root, "projects")):
+            yield from sources(project)
+
+
+def sources(path: str) -> list[Source]:
+    """One source for a file; for a folder (a project's) those of its sessions and of their sub-agents."""
+    if not os.path.isdir(path):
+        return [Source(path)]
+    found = [Source(name) for name in _transcripts(path)]
+    for session in _folders(path):
+        for folder, _, _ in sorted(os.walk(os.path.join(session, "subagents"))):
+            found.extend(Source(name) for name in _transcripts(folder) if os.path.basename(name).startswith("agent-"))
+    return found
+
+
+def _transcripts(folder: str) -> list[str]:
+    return [os.path.join(folder, name) for name in sorted(os.listdir(folder)) if name.endswith(".jsonl")]
+
+
+def _folders(folder: str) -> list[str]:
+    try:
+        return [os.path.join(folder, name) for name in sorted(os.listdir(folder)) if _is_folder(folder, name)]
+    except OSError:
+        return []
+
+
+def _is_folder(folder: str, name: str) -> bool:
+    return os.path.isdir(os.path.join(folder, name))
+
+
+records: Callable[[Source, int, int], Iterator[Raw]] = split_lines
+
+
+def blocks(data: bytes) -> list[Entry]:
+    """Yield everything that the objects on a line say, without context. Entry.block is the index in this list."""
+    from obsmem.harnesses.claude_code_blocks import line_blocks
+
+    return line_blocks(data)
+
+
+def reader(
+    source: Source, state: Mapping[str, Any] | None, history: Callable[[], Iterable[tuple[int, Link]]]
+) -> Reader:
+    """Make a reader; see ``Harness.reader``."""
+    from obsmem.harnesses.claude_code_reader import TranscriptReader
+
+    return TranscriptReader(source, state, history)
+
+
+def side_files(text: str) -> list[str]:
+    """The paths, named in a tool result's text, under which the harness keeps an output that was too long for it."""
+    return list(dict.fromkeys(_PERSISTED.findall(text)))
+
+
+def read_event(event: str, payload: Mapping[str, Any]) -> HookEvent:
+    """Turn a hook's payload into our words. A call that Cursor makes through these hooks is 'other'."""
+
+    def field(name: str) -> str:
+        value = payload.get(name)
+        return value if isinstance(value, str) else ""
+
+    kind = "other" if "cursor_version" in payload else EVENTS.get(event, "other")
+    return HookEvent(
+        kind=kind,
+        name=event,
+        session_id=field("session_id"),
+        transcript=field("transcript_path"),
+        cwd=field("cwd"),
+        source=next((value for name in _SOURCE_FIELDS if (value := field(name))), ""),
+        agent_id=field("agent_id"),
+    )
+
+
+def answer(event: HookEvent, answer: HookAnswer) -> str:
+    """The JSON that puts our context before the model, or '' where the event takes none."""
+    if not answer.context or event.name not in CONTEXT_EVENTS or event.kind == "other":
+        return ""
+    return json.dumps({"hookSpecificOutput": {"hookEventName": event.name, "additionalContext": answer.context}})
+
+
+def hook_config(command: Callable[[str], str]) -> dict[str, Any]:
+    """What goes into ``settings.json``. Timeouts are in seconds; each SessionStart handler delivers one part."""
+
+    def handlers(seconds: int, *arguments: str) -> list[dict[str, Any]]:
+        calls = [{"type": "command", "command": command(words), "timeout": seconds} for words in arguments]
+        return [{"hooks": calls}]
+
+    parts = [f"hook {NAME} SessionStart --part {part}/{PARTS}" for part in range(1, PARTS + 1)]
+    return {
+        "hooks": {
+            "SessionStart": handlers(20, *parts),
+            "UserPromptSubmit": handlers(10, f"hook {NAME} UserPromptSubmit"),
+            "Stop": handlers(10, f"hook {NAME} Stop"),
+            "PreCompact": handlers(60, f"hook {NAME} PreCompact"),
+            "SessionEnd": handlers(10, f"hook {NAME} SessionEnd"),
+        }
+    }

@@ -1,0 +1,325 @@
+"""What one Claude Code record says, from its bytes alone.
+
+Keeps invariant 2 of SPEC.md: every string that a human, the agent or a tool wrote stands in an entry's text or under a
+key of IGNORED_KEYS. Every level is checked for its type, since fields change their shape between versions.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from obsmem.core.model import Entry, Speaker
+from obsmem.harnesses import claude_code_tools as tools
+from obsmem.harnesses.base import OWN_BLOCK, flatten, load_objects
+from obsmem.harnesses.claude_code_human import add_tagged, add_user_text, may_be_human
+from obsmem.harnesses.claude_code_sheet import Sheet, prune, text_of
+
+SYNTHETIC = "<synthetic>"
+BOUNDARY = "compact_boundary"
+
+_SLASH_COMMAND = re.compile(r"/[a-zA-Z][\w:-]*(?:\s|$)")
+_REMINDER_END = "</system-reminder>"
+# Attachments that repeat what other records say, or list what the harness offers. See IGNORED_KEYS.
+_BARE_ATTACHMENTS = frozenset(
+    [
+        "task_reminder",
+        "todo_reminder",
+        "total_tokens_reminder",
+        "token_usage",
+        "output_style",
+        "command_permissions",
+        "deferred_tools_delta",
+        "agent_listing_delta",
+        "mcp_instructions_delta",
+        "date_change",
+        "auto_mode",
+        "auto_mode_exit",
+    ]
+)
+_ATTACHMENT_NOISE = frozenset(
+    [
+        "type",
+        "toolUseID",
+        "hookEvent",
+        "command",
+        "processId",
+        "durationMs",
+        "exitCode",
+        "source_uuid",
+        "timestamp",
+        "isNew",
+        "range",
+        "numLines",
+        "startLine",
+        "totalLines",
+        "displayPath",
+        "base64",
+        "data",
+        "skillCount",
+        "isInitial",
+    ]
+)
+_BARE_TYPES = frozenset(
+    [
+        "progress",
+        "file-history-snapshot",
+        "file-history-delta",
+        "last-prompt",
+        "ai-title",
+        "agent-name",
+        "agent-setting",
+        "mode",
+        "permission-mode",
+        "pr-link",
+        "relocated",
+        "worktree-state",
+    ]
+)
+_BARE_SYSTEM = frozenset(("turn_duration",))
+_NO_OUTPUT = frozenset(("", "{}"))
+_ERROR_NOISE = frozenset(["headers", "requestID", "request_id", "stack"])
+
+
+def line_blocks(data: bytes) -> list[Entry]:
+    """Every entry of every object on a line, counted through."""
+    entries: list[Entry] = []
+    for record in load_objects(data)[0]:
+        entries.extend(record_entries(record, len(entries)).entries)
+    return entries
+
+
+def record_entries(record: Mapping[str, Any], first: int) -> Sheet:
+    """The entries of one record, the first of them numbered ``first``, or reasons why there are none."""
+    sheet = Sheet(record, first)
+    kind = record.get("type")
+    add = _TYPES.get(kind) if isinstance(kind, str) else None
+    if add is None:
+        sheet.reasons.append(f"type:{kind}")
+    else:
+        add(sheet, record)
+        if not sheet.entries and not sheet.reasons:
+            sheet.reasons.append("no text")
+    return sheet
+
+
+def _add_user(sheet: Sheet, record: Mapping[str, Any]) -> None:
+    message = record.get("message")
+    content = message.get("content") if isinstance(message, dict) else None
+    if record.get("isCompactSummary") is True:
+        add_text: Callable[[str], None] = lambda text: sheet.add("summary", "harness", text)  # noqa: E731
+    elif record.get("isMeta") is True or not may_be_human(record):
+        add_text = sheet.notice
+    else:
+        add_text = lambda text: add_user_text(sheet, text, record)  # noqa: E731
+    result = record.get("toolUseResult")
+    for block in content if isinstance(content, list) else [content]:
+        if isinstance(block, str):
+            if block.strip():
+                add_text(block)
+        elif not isinstance(block, dict):
+            sheet.reasons.append("no text")
+        elif block.get("type") == "text":
+            if text_of(block.get("text")).strip():
+                add_text(text_of(block.get("text")))
+        elif block.get("type") == "tool_result":
+            _add_result(sheet, block, result)
+            result = None
+        else:
+            _add_unknown_block(sheet, block)
+
+
+def _add_result(sheet: Sheet, block: Mapping[str, Any], result: Any) -> None:
+    text = tools.content_text(block.get("content"))
+    ok = block.get("is_error") is not True
+    reminders: list[str] = []
+    while text.endswith((_REMINDER_END, _REMINDER_END + "\n")) and (start := text.rfind("<system-reminder>")) >= 0:
+        reminders.append(text[start:])
+        text = text[:start]
+    more = tools.unseen_words(result, text) if result is not None else ""
+    whole = f"{text}\n{more}" if more and text else text or more
+    speaker: Speaker = "human" if tools.is_answer(result, text) else "tool"
+    if OWN_BLOCK in whole:
+        speaker = "harness"  # our own words, printed by a command
+    sheet.add(
+        "tool_result",
+        speaker,
+        whole,
+        call_id=text_of(block.get("tool_use_id")),
+        ok=ok,
+        actions=tools.result_actions(result, text),
+        exit_code=tools.exit_code(text, ok),
+    )
+    said = tools.refusal_words(text)
+    if said:
+        sheet.add("user", "human", said)
+    for reminder in reversed(reminders):
+        sheet.notice(reminder)
+
+
+def _add_unknown_block(sheet: Sheet, block: Mapping[str, Any]) -> None:
+    """A block type that is not known is the harness's until it is; pictures have no words."""
+    kind = block.get("type")
+    if kind == "image":
+        sheet.reasons.append("image")
+        return
+    text = flatten(prune(block, _ATTACHMENT_NOISE))
+    if text.strip():
+        sheet.notice(text)
+    else:
+        sheet.reasons.append(f"block:{kind}")
+
+
+def _add_assistant(sheet: Sheet, record: Mapping[str, Any]) -> None:
+    message = record.get("message")
+    content = message.get("content") if isinstance(message, dict) else None
+    synthetic = isinstance(message, dict) and message.get("model") == SYNTHETIC
+    if synthetic or record.get("isApiErrorMessage") is True:
+        add_text: Callable[[str], None] = sheet.notice
+    else:
+        add_text = lambda text: sheet.add("assistant", "agent", text)  # noqa: E731
+    for block in content if isinstance(content, list) else [content]:
+        if isinstance(block, str):
+            if block.strip():
+                add_text(block)
+        elif isinstance(block, dict):
+            _add_assistant_block(sheet, block, add_text)
+        else:
+            sheet.reasons.append("no text")
+
+
+def _add_assistant_block(sheet: Sheet, block: Mapping[str, Any], add_text: Callable[[str], None]) -> None:
+    kind = text_of(block.get("type"))
+    if kind == "text":
+        text = text_of(block.get("text"))
+        if OWN_BLOCK in text:
+            sheet.notice(text)
+        elif text.strip():
+            add_text(text)
+    elif kind == "thinking":
+        thought = text_of(block.get("thinking"))
+        if thought.strip():
+            sheet.add("thinking", "agent", thought)
+        else:
+            sheet.reasons.append("empty thinking")
+    elif kind == "redacted_thinking":
+        sheet.reasons.append("redacted thinking")
+    elif kind.endswith("tool_use"):
+        tool = text_of(block.get("name"))
+        given = block.get("input")
+        words = flatten(given)
+        sheet.add(
+            "tool_call",
+            "agent",
+            f"{tool}\n{words}" if words else tool,
+            tool,
+            text_of(block.get("id")),
+            actions=tools.call_actions(tool, given),
+        )
+    elif kind.endswith("tool_result"):
+        _add_result(sheet, block, None)
+    else:
+        _add_unknown_block(sheet, block)
+
+
+def _add_attachment(sheet: Sheet, record: Mapping[str, Any]) -> None:
+    attachment = record.get("attachment")
+    if not isinstance(attachment, dict):
+        sheet.reasons.append("no text")
+        return
+    kind = text_of(attachment.get("type"))
+    if kind == "queued_command":
+        _add_queued_command(sheet, attachment, record)
+    elif kind == "hook_success":
+        outputs = [text_of(attachment.get(key)) for key in ("content", "stdout", "stderr")]
+        said = [output for output in dict.fromkeys(outputs) if output.strip() not in _NO_OUTPUT]
+        if said:
+            sheet.notice("\n".join([text_of(attachment.get("hookName")), *said]))
+        else:
+            sheet.reasons.append(f"attachment:{kind}")
+    elif kind in _BARE_ATTACHMENTS:
+        sheet.reasons.append(f"attachment:{kind}")
+    else:
+        words = flatten(prune(attachment, _ATTACHMENT_NOISE))
+        if words.strip():
+            sheet.notice(f"{kind}\n{words}")
+        else:
+            sheet.reasons.append(f"attachment:{kind}")
+
+
+def _add_queued_command(sheet: Sheet, attachment: Mapping[str, Any], record: Mapping[str, Any]) -> None:
+    """What was typed while the agent was busy, and reached it between two of its steps."""
+    text = tools.content_text(attachment.get("prompt"))
+    if attachment.get("commandMode") in (None, "prompt") and may_be_human(attachment):
+        add_user_text(sheet, text, record)
+    elif attachment.get("commandMode") == "bash":
+        add_tagged(sheet, "bash-input", f"<bash-input>{text}</bash-input>", record)
+    else:
+        sheet.notice(text)
+
+
+def _add_system(sheet: Sheet, record: Mapping[str, Any]) -> None:
+    subtype = text_of(record.get("subtype"))
+    content = text_of(record.get("content"))
+    if subtype == BOUNDARY:
+        sheet.add("boundary", "harness", boundary_text(record.get("compactMetadata"), content))
+    elif subtype in _BARE_SYSTEM:
+        sheet.reasons.append(f"system:{subtype}")
+    elif subtype == "local_command":
+        add_user_text(sheet, content, record)
+    else:
+        details = {
+            key: record.get(key)
+            for key in ("error", "cause", "hookErrors", "hookAdditionalContext", "stopReason", "url")
+        }
+        words = "\n".join(part for part in (content, flatten(prune(details, _ERROR_NOISE))) if part.strip())
+        if words:
+            sheet.notice(f"{subtype}\n{words}")
+        else:
+            sheet.reasons.append(f"system:{subtype}")
+
+
+def boundary_text(metadata: Any, content: str) -> str:
+    """``compacted (auto, 155000 tokens before)``, and what the record itself says."""
+    facts: list[str] = []
+    extra = ""
+    if isinstance(metadata, dict):
+        if trigger := text_of(metadata.get("trigger")):
+            facts.append(trigger)
+        before = metadata.get("preTokens")
+        if isinstance(before, (int, float)) and before:
+            facts.append(f"{before} tokens before")
+        extra = text_of(metadata.get("userContext"))
+    head = f"compacted ({', '.join(facts)})" if facts else "compacted"
+    return "\n".join(part for part in (head, content, extra) if part)
+
+
+def _add_queue_operation(sheet: Sheet, record: Mapping[str, Any]) -> None:
+    """A prompt typed while the agent was busy. Where a later record repeats it, the reader retires this one."""
+    text = text_of(record.get("content"))
+    if record.get("operation") != "enqueue" or not text.strip():
+        sheet.reasons.append(f"queue-operation:{text_of(record.get('operation'))}")
+    elif _SLASH_COMMAND.match(text):
+        sheet.notice(text)
+    else:
+        add_user_text(sheet, text, record)
+
+
+def _add_title(sheet: Sheet, record: Mapping[str, Any]) -> None:
+    sheet.notice(flatten({key: record.get(key) for key in ("summary", "customTitle", "title", "path", "frameUrl")}))
+
+
+def _add_nothing(sheet: Sheet, record: Mapping[str, Any]) -> None:
+    sheet.reasons.append(f"type:{record['type']}")
+
+
+_TYPES: dict[str, Callable[[Sheet, Mapping[str, Any]], None]] = {
+    **dict.fromkeys(_BARE_TYPES, _add_nothing),
+    "user": _add_user,
+    "assistant": _add_assistant,
+    "attachment": _add_attachment,
+    "system": _add_system,
+    "queue-operation": _add_queue_operation,
+    **dict.fromkeys(("summary", "custom-title", "frame-link"), _add_title),
+}

@@ -1,0 +1,164 @@
+"""Which lines of a Claude Code transcript are on the live path.
+
+A rewind writes nothing: the next prompt simply has an older parent. The live path is walked from its newest record
+through parents; across a record without a parent (a compaction boundary) it goes on with the record before it in the
+file. A subtree off that path is inactive only if a human prompt stands in it, since results of parallel tool calls,
+attachments and progress hang beside the path too. Only a prompt moves the path: where two programs append to one file,
+the branch with the newer prompt is live, and the other stays archived but inactive.
+
+Invariant: the usual record costs nothing (its parent is recent, no prompt stands between); the whole tree is asked for
+only when a prompt branches off. Lines without a record id share the state of the record before them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+from obsmem.harnesses.base import Activity, Link, link_key
+
+RECENT = 64
+
+History = Callable[[], Iterable[tuple[int, Link]]]
+
+
+class Branches:
+    """Follows the live path, record by record. Ids are the harness's own; those of the history are their keys."""
+
+    def __init__(self, state: Mapping[str, Any], history: History) -> None:
+        self._history = history
+        self._recent: dict[str, tuple[int, bool]] = {
+            str(id_): (int(line), bool(active)) for id_, line, active in state.get("recent", [])
+        }
+        self._prompt_line = int(state.get("prompt", 0))
+        self._leaf = str(state.get("leaf", ""))
+
+    def state(self) -> dict[str, Any]:
+        """What a later reader needs, as JSON."""
+        recent = [[id_, line, active] for id_, (line, active) in self._recent.items()]
+        return {"recent": recent, "prompt": self._prompt_line, "leaf": self._leaf}
+
+    def add(self, line: int, link: Link, side: bool) -> tuple[Activity, ...]:
+        """Take in the next record; ``side`` marks one of a sub-agent, which never leads the path."""
+        parent_line, parent_active = self._recent.get(link.parent, (0, True))
+        known = parent_line > 0 or not link.parent
+        stale = known and link.parent != "" and parent_line < self._prompt_line
+        changes: tuple[Activity, ...] = ()
+        active = True
+        if link.prompt:
+            if self._prompt_line and (stale or not known or not parent_active):
+                changes = self._move(line, link)
+            self._prompt_line = line
+            self._leaf = link.id
+        elif not parent_active:
+            active = False
+            changes = (Activity(line, line, False),)
+        elif not side and not stale:
+            self._leaf = link.id
+        self._remember(link.id, line, active)
+        return changes
+
+    def alias(self, id_: str, line: int) -> None:
+        """Let another record on the same line count as this one."""
+        self._remember(id_, line, True)
+
+    def holds(self, id_: str) -> bool:
+        """True if the record is among the newest."""
+        return id_ in self._recent
+
+    def move_to(self, leaf: str) -> tuple[Activity, ...]:
+        """Follow an explicit statement of the harness about the end of the live path."""
+        if leaf == self._leaf:
+            return ()
+        tree = Tree(self._history())
+        if not tree.holds(link_key(leaf)):
+            return ()
+        before = tree.inactive(link_key(self._leaf))
+        after = tree.inactive(link_key(leaf))
+        self._leaf = leaf
+        self._prompt_line = tree.last_prompt(after)
+        self._mark(after)
+        return tuple(tree.changes(before, after))
+
+    def _move(self, line: int, link: Link) -> tuple[Activity, ...]:
+        tree = Tree(self._history())
+        before = tree.inactive(link_key(self._leaf))
+        tree.append(line, Link(link_key(link.id), link_key(link.parent), link.prompt))
+        after = tree.inactive(link_key(link.id))
+        self._mark(after)
+        return tuple(tree.changes(before, after))
+
+    def _mark(self, inactive: set[int]) -> None:
+        self._recent = {id_: (line, line not in inactive) for id_, (line, _) in self._recent.items()}
+
+    def _remember(self, id_: str, line: int, active: bool) -> None:
+        self._recent.pop(id_, None)
+        self._recent[id_] = (line, active)
+        if len(self._recent) > RECENT:
+            del self._recent[next(iter(self._recent))]
+
+
+class Tree:
+    """All records of a file in order, by line and parent. Costs time and memory in proportion to them."""
+
+    def __init__(self, links: Iterable[tuple[int, Link]]) -> None:
+        self._links: list[tuple[int, Link]] = []
+        self._index: dict[str, int] = {}
+        for line, link in links:
+            self.append(line, link)
+
+    def append(self, line: int, link: Link) -> None:
+        """Add the next record. Of records with the same id the first one counts."""
+        self._index.setdefault(link.id, len(self._links))
+        self._links.append((line, link))
+
+    def holds(self, id_: str) -> bool:
+        """True if the record is in the file."""
+        return id_ in self._index
+
+    def inactive(self, leaf: str) -> set[int]:
+        """The lines of records that are off the live path which ends at ``leaf``."""
+        path, floor = self._path(leaf)
+        roots: dict[str, str] = {}
+        members: dict[str, list[int]] = {}
+        prompted: set[str] = set()
+        for line, link in self._links:
+            if link.id in path or line < floor:
+                continue
+            root = roots.get(link.parent, link.id)
+            roots.setdefault(link.id, root)
+            members.setdefault(root, []).append(line)
+            if link.prompt:
+                prompted.add(root)
+        return {line for root in prompted for line in members[root]}
+
+    def _path(self, leaf: str) -> tuple[set[str], int]:
+        """The ids on the way up from ``leaf``, and the line before which everything counts as on it."""
+        path: set[str] = set()
+        position = self._index.get(leaf, -1)
+        while position >= 0:
+            line, link = self._links[position]
+            path.add(link.id)
+            if not link.parent:
+                position -= 1
+            elif link.parent in path or link.parent not in self._index:
+                return path, line  # a lost parent, or a circle: nothing can be said about what came before
+            else:
+                position = self._index[link.parent]
+        return path, 0
+
+    def last_prompt(self, inactive: set[int]) -> int:
+        """The line of the newest prompt that is live; 0 for none."""
+        return max((line for line, link in self._links if link.prompt and line not in inactive), default=0)
+
+    def changes(self, before: set[int], after: set[int]) -> Iterator[Activity]:
+        """The ranges of lines whose state differs, each up to the next record whose state does not."""
+        first, state = 0, None
+        for line, _ in self._links:
+            now = (line not in after) if (line in before) != (line in after) else None
+            if now is not state:
+                if state is not None:
+                    yield Activity(first, line - 1, state)
+                first, state = line, now
+        if state is not None:
+            yield Activity(first, self._links[-1][0], state)

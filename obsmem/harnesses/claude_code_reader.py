@@ -1,0 +1,311 @@
+"""Reads a Claude Code transcript in order: what follows from the records before a record.
+
+Owns the facts of the session, the queue of prompts typed while the agent is busy, and the names of tools. Invariants:
+read whole or in pieces, with the state in between as JSON, a file yields the same; the state stays small; a prompt of
+the human's is active exactly once. A prompt that waits is taken at once from its ``enqueue`` record. Where a later
+record brings the same words (a user record, a ``queued_command``, ``<bash-input>``) that one stands in the tree of
+records, so it counts and the waiting one becomes inactive; so too when the human takes it back (``popAll``). A
+``remove`` means that the agent got it between two steps: versions before 2.1.100 wrote nothing else about that.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from obsmem.core.model import Entry, Session
+from obsmem.harnesses.base import (
+    WORKER_MARK,
+    Activity,
+    Link,
+    Measure,
+    Parsed,
+    Raw,
+    Source,
+    link_key,
+    load_objects,
+    parse_time,
+    receipts,
+)
+from obsmem.harnesses.claude_code_blocks import SYNTHETIC, record_entries
+from obsmem.harnesses.claude_code_branches import Branches, History
+from obsmem.harnesses.claude_code_sheet import text_of
+
+RECENT_CALLS = 64
+MOST_WAITING = 32
+MOST_SUMMARIES = 16
+
+_UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z")
+_AGENT_FILE = re.compile(r"agent-(.+)\Z")
+_SUMMARISER = "acompact"
+_SUMMARY_TASK = "Your task is to create a detailed summary of the conversation"
+_NAME_RANKS = {"summary": 1, "ai-title": 2, "custom-title": 3}
+_NAME_FIELDS = {"summary": "summary", "ai-title": "aiTitle", "custom-title": "customTitle"}
+
+
+class TranscriptReader:
+    """Reads one transcript file in order; see ``Reader``."""
+
+    def __init__(self, source: Source, state: Mapping[str, Any] | None, history: History) -> None:
+        state = state or {}
+        kept = state.get("session")
+        self.session = Session(*kept) if kept else _session_of(source.path)
+        self.parent_id = str(state.get("parent_id", "")) if state else _parent_of(source.path)
+        self._branches = Branches(state.get("branches", {}), history)
+        self._queue = Queue(state.get("queue", []))
+        self._calls: dict[str, str] = dict(state.get("calls", []))
+        self._summaries: dict[str, str] = dict(state.get("summaries", []))
+        self._name_rank = int(state.get("name_rank", 0))
+        self._named = bool(state.get("named", bool(self.session.id)))
+        self._begun = bool(state.get("begun", False))
+        self._prompted = bool(state.get("prompted", False))
+        self._measured: tuple[str, int] = tuple(state.get("measured", ("", 0)))
+
+    def state(self) -> dict[str, Any]:
+        """What a new reader needs to go on from here, as JSON; about 8 KB at most."""
+        return {
+            "session": list(self.session),
+            "parent_id": self.parent_id,
+            "branches": self._branches.state(),
+            "queue": self._queue.state(),
+            "calls": list(self._calls.items()),
+            "summaries": list(self._summaries.items()),
+            "name_rank": self._name_rank,
+            "named": self._named,
+            "begun": self._begun,
+            "prompted": self._prompted,
+            "measured": list(self._measured),
+        }
+
+    def inactive_keys(self) -> frozenset[str] | None:
+        """Nothing to say: activity of lines comes with each record."""
+        return None
+
+    def read(self, raw: Raw) -> Parsed:
+        """Turn one line into entries or reasons. Never raises on bad input."""
+        records, reasons = load_objects(raw.data)
+        entries: list[Entry] = []
+        activity: list[Activity] = []
+        delivered: tuple[str, ...] = ()
+        links: list[tuple[Link, bool]] = []
+        measure: Measure | None = None
+        for record in records:
+            sheet = record_entries(record, len(entries))
+            found = sheet.entries
+            if sheet.reasons:
+                reasons += tuple(dict.fromkeys(sheet.reasons))
+            self._learn(record)
+            activity += self._follow_queue(raw.line, record, found)
+            if record.get("type") == "last-prompt":
+                activity += self._follow_leaf(record)
+            id_ = record.get("uuid")
+            if isinstance(id_, str) and id_:
+                links.append((_link(id_, record, found), sheet.side))
+            delivered += _receipts(record)
+            measure = self._measure(record) or measure
+            entries += [self._placed(entry, sheet.side) for entry in found]
+        link = None
+        if links:
+            link, side = _joined(links)
+            activity += self._branches.add(raw.line, link, side)
+            for other, _ in links[:-1]:
+                self._branches.alias(other.id, raw.line)
+        return Parsed(tuple(entries), reasons, tuple(activity), link, measure, False, delivered)
+
+    def _placed(self, entry: Entry, side: bool) -> Entry:
+        """Add what the records before it tell: the tool's name, the first prompt, who speaks in a sub-agent's file."""
+        if entry.kind == "tool_call":
+            self._calls[entry.call_id] = entry.tool
+            if len(self._calls) > RECENT_CALLS:
+                del self._calls[next(iter(self._calls))]
+        elif entry.kind == "tool_result":
+            if not entry.tool and entry.call_id in self._calls:
+                entry = entry._replace(tool=self._calls[entry.call_id])
+            if side and self.session.role == "subagent":
+                return entry._replace(speaker="tool")
+        elif entry.kind == "user":
+            if not self._prompted:
+                self._prompted = True
+                if WORKER_MARK in entry.text or (side and entry.text.startswith(_SUMMARY_TASK)):
+                    self.session = self.session._replace(role="worker")
+            if side and self.session.role == "subagent":
+                return entry._replace(speaker="agent")
+        return entry
+
+    def _follow_queue(self, line: int, record: Mapping[str, Any], entries: list[Entry]) -> list[Activity]:
+        kind = record.get("type")
+        if kind == "queue-operation":
+            human = any(entry.speaker == "human" for entry in entries)
+            return self._queue.operate(line, text_of(record.get("operation")), text_of(record.get("content")), human)
+        if not self._queue or kind not in ("user", "attachment"):
+            return []
+        late = kind == "attachment"
+        found: list[Activity] = []
+        for entry in entries:
+            if entry.speaker == "human" and entry.kind != "tool_result":
+                words = entry.actions[0].command if entry.actions else entry.text
+                found += self._queue.repeat(words, late)
+            elif entry.kind == "notice":
+                found += self._queue.repeat(entry.text, late)
+        return found
+
+    def _follow_leaf(self, record: Mapping[str, Any]) -> tuple[Activity, ...]:
+        leaf = record.get("leafUuid")
+        stated = record.get("rewound") is True or record.get("explicit") is True
+        return self._branches.move_to(leaf) if stated and isinstance(leaf, str) and leaf else ()
+
+    def _learn(self, record: Mapping[str, Any]) -> None:
+        """Take the facts of the session from the first record that has them, name and model from the newest."""
+        session = self.session
+        if not session.cwd and isinstance(cwd := record.get("cwd"), str):
+            session = session._replace(cwd=cwd)
+        if not session.started_at and (at := parse_time(record.get("timestamp"))):
+            session = session._replace(started_at=at)
+        kind = record.get("type")
+        if kind == "assistant":
+            model = record["message"].get("model") if isinstance(record.get("message"), dict) else None
+            if isinstance(model, str) and model not in (session.model, SYNTHETIC):
+                session = session._replace(model=model)
+        if session is not self.session:
+            self.session = session
+        if not self._named or not self._begun:
+            self._identify(record)
+        if not self.parent_id and isinstance(fork := record.get("forkedFrom"), dict):
+            self.parent_id = text_of(fork.get("sessionId"))
+        self._learn_name(record, kind)
+
+    def _identify(self, record: Mapping[str, Any]) -> None:
+        session_id = text_of(record.get("sessionId"))
+        if "isSidechain" in record and not self._begun:
+            self._begun = True
+            agent = text_of(record.get("agentId"))
+            if record.get("isSidechain") is True or self.session.role == "subagent":
+                role = "worker" if agent.startswith(_SUMMARISER) else "subagent"
+                self.session = self.session._replace(role=role, id=agent or self.session.id)
+                self.parent_id = session_id or self.parent_id
+                self._named = self._named or bool(agent)
+        if not self._named and session_id:
+            self._named = True
+            self.session = self.session._replace(id=session_id)
+
+    def _learn_name(self, record: Mapping[str, Any], kind: Any) -> None:
+        if kind in _NAME_RANKS:
+            rank, name = _NAME_RANKS[kind], text_of(record.get(_NAME_FIELDS[kind]))
+            if kind == "summary" and not self._branches.holds(leaf := text_of(record.get("leafUuid"))):
+                # Most summaries are of other files. Keep a few, until their leaf turns up in this one.
+                if len(self._summaries) < MOST_SUMMARIES and leaf:
+                    self._summaries[leaf] = name[:200]
+                return
+        elif self._summaries and (leaf := text_of(record.get("uuid"))) in self._summaries:
+            rank, name = 1, self._summaries.pop(leaf)
+        else:
+            return
+        if name and rank >= self._name_rank:
+            self._name_rank = rank
+            self.session = self.session._replace(name=name)
+
+    def _measure(self, record: Mapping[str, Any]) -> Measure | None:
+        """The context that the provider counted: once per reply, which is written as one record per block."""
+        if record.get("type") != "assistant":
+            return None
+        if record.get("isSidechain") is True and self.session.role == "main":
+            return None
+        message = record.get("message")
+        if not isinstance(message, dict) or message.get("model") == SYNTHETIC:
+            return None
+        usage = message.get("usage")
+        if not isinstance(usage, dict):
+            return None
+        counts = (usage.get(f"{name}input_tokens") for name in ("", "cache_creation_", "cache_read_"))
+        context = sum(count for count in counts if isinstance(count, int))
+        reply = text_of(message.get("id"))
+        if not context or (reply and reply == self._measured[0] and context <= self._measured[1]):
+            return None
+        self._measured = (reply, context)
+        return Measure(context, 0, text_of(message.get("model")))
+
+
+class Queue:
+    """Prompts that wait for the agent, each as [line, key of its words, human, delivered]."""
+
+    def __init__(self, items: Iterable[Iterable[Any]]) -> None:
+        self._items: list[list[Any]] = [list(item) for item in items]
+
+    def __bool__(self) -> bool:
+        return bool(self._items)
+
+    def state(self) -> list[list[Any]]:
+        """The items, as JSON."""
+        return self._items
+
+    def operate(self, line: int, operation: str, text: str, human: bool) -> list[Activity]:
+        """Follow one operation of the harness's on its queue."""
+        key = link_key(text.strip())
+        if operation == "enqueue":
+            self._items.append([line, key, human, False])
+            del self._items[:-MOST_WAITING]
+        elif operation == "remove":
+            waiting = [item for item in self._items if not item[3] and (not key or item[1] == key)]
+            if waiting:
+                waiting[0][3] = True
+        elif operation == "popAll":
+            taken = [item for item in self._items if not item[3] and (not key or item[1] == key)]
+            self._items = [item for item in self._items if item not in taken]
+            return [Activity(item[0], item[0], False) for item in taken if item[2]]
+        return []
+
+    def repeat(self, text: str, late: bool) -> list[Activity]:
+        """A record brings these words. ``late``: also those that the harness took off its queue before."""
+        key = link_key(text.strip())
+        for index, (line, waiting, human, delivered) in enumerate(self._items):
+            if waiting == key and (late or not delivered):
+                del self._items[index]
+                return [Activity(line, line, False)] if human else []
+        return []
+
+
+def _session_of(path: str) -> Session:
+    stem = os.path.splitext(os.path.basename(path))[0]
+    agent = _AGENT_FILE.match(stem)
+    if agent:
+        role = "worker" if agent.group(1).startswith(_SUMMARISER) else "subagent"
+        return Session("claude-code", agent.group(1), transcript=path, role=role)
+    return Session("claude-code", stem if _UUID.match(stem) else "", transcript=path)
+
+
+def _parent_of(path: str) -> str:
+    """A sub-agent's file lies in ``<session id>/subagents/``, at any depth."""
+    parts = os.path.normpath(path).split(os.sep)
+    if "subagents" not in parts[:-1]:
+        return ""
+    return parts[parts.index("subagents") - 1]
+
+
+def _link(id_: str, record: Mapping[str, Any], entries: list[Entry]) -> Link:
+    parent = text_of(record.get("parentUuid")) or text_of(record.get("logicalParentUuid"))
+    prompt = (
+        record.get("type") == "user"
+        and any(entry.speaker == "human" and entry.kind in ("user", "tool_call") for entry in entries)
+        and not any(entry.kind == "tool_result" for entry in entries)
+    )
+    return Link(id_, parent, prompt)
+
+
+def _joined(links: list[tuple[Link, bool]]) -> tuple[Link, bool]:
+    """One link for a line: two records that stand on one line are one step of the path."""
+    if len(links) == 1:
+        return links[0]
+    (first, _), (last, side) = links[0], links[-1]
+    return Link(last.id, first.parent, any(link.prompt for link, _ in links)), side
+
+
+def _receipts(record: Mapping[str, Any]) -> tuple[str, ...]:
+    """Marks of our own block where the harness says that it gave it to the model, and not where a hook printed it."""
+    attachment = record.get("attachment")
+    if not isinstance(attachment, dict) or attachment.get("type") != "hook_additional_context":
+        return ()
+    content = attachment.get("content")
+    texts = content if isinstance(content, list) else [content]
+    return tuple(receipt for text in texts for receipt in receipts(text_of(text)))
