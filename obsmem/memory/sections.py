@@ -1,0 +1,338 @@
+"""The lines of each section of the block, before any of them is chosen: what could be said, and what matters first.
+
+Invariants: *Now*, *Files* and *Commands* come from cards, so they are complete whatever an observer did; a line binds
+things that belong together (a name to its file, an error to its command, words to their time and entry); nothing is
+taken from a harness's own summary. Every line is one line, masked, and without control characters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from obsmem.core.clean import one_line
+from obsmem.core.clock import Clock
+from obsmem.core.fold import CommandState, FileState, Instruction, State
+from obsmem.core.ids import entry_id
+from obsmem.core.mask import mask
+from obsmem.core.model import Fact, Memory, Note, Pin
+from obsmem.core.tokens import estimate
+
+WORDS_LIMIT = 2_000  # characters of the last instruction; head and tail beyond
+EARLIER_LIMIT = 600  # characters of an earlier instruction
+STANDING_LIMIT = 400
+LINE_LIMIT = 400  # characters of any other line's text
+PIN_LIMIT = 2_000
+SHORT_ANSWER = 40  # characters: a last instruction this short leans on the one before it
+
+
+class Line(NamedTuple):
+    """A candidate line. ``rank`` says who is chosen first (lowest), ``order`` where it then stands (lowest on top).
+
+    ``ids`` are the notes, ``seqs`` the entries that it shows.
+    """
+
+    text: str
+    rank: tuple[float, ...]
+    order: float
+    ids: tuple[str, ...] = ()
+    seqs: tuple[int, ...] = ()
+
+    @property
+    def cost(self) -> int:
+        """Tokens of the line with its newline."""
+        return estimate(self.text + "\n")
+
+
+class View(NamedTuple):
+    """How things are written here: the session's handle, the clock, how to recall, and the day that needs no date."""
+
+    handle: str
+    clock: Clock
+    recall: str
+    day: str
+
+    def when(self, at: int) -> str:
+        """The minute of a time; with its date where that is another day than the newest."""
+        if at <= 0:
+            return ""
+        minute = self.clock(at)
+        return minute[11:] if minute[:10] == self.day else minute[5:]
+
+    def source(self, at: int, *seqs: int) -> str:
+        """``(14:02, 7c2e.812)``: the time and the entries behind a line."""
+        names = [entry_id(self.handle, seq) for seq in seqs if seq >= 0]
+        return "(" + ", ".join(part for part in (self.when(at), *names) if part) + ")"
+
+
+def clean(text: str) -> str:
+    """A text as it may stand in a block: one line, masked."""
+    return mask(one_line(text))
+
+
+def clip(text: str, limit: int, more: str = "") -> str:
+    """Head and tail of a text around a mark, in at most ``limit`` characters (plus the mark)."""
+    if len(text) <= limit:
+        return text
+    head = text[: limit * 2 // 3].rstrip()
+    tail = text[-(limit // 3) :].lstrip()
+    return f"{head} […{len(text) - len(head) - len(tail)} characters{more}…] {tail}"
+
+
+def now_lines(state: State, view: View) -> list[Line]:
+    """The last instruction, what stands, what is open, failing and done, and where the agent was."""
+    lines = _last_words(state, view)
+    shown = {seq for line in lines for seq in line.seqs}
+    lines += _standing(state, view, shown)
+    lines += _work(state, view)
+    lines += _agent(state, view)
+    lines += _earlier_words(state, view, shown)
+    return lines
+
+
+def _last_words(state: State, view: View) -> list[Line]:
+    if not state.instructions:
+        return []
+    last = state.instructions[-1]
+    lines = [_words("Last instruction", last, view, WORDS_LIMIT, (0,), 0)]
+    if len(last.words.strip()) < SHORT_ANSWER and len(state.instructions) > 1:
+        earlier = [one for one in state.instructions[:-1] if len(one.words.strip()) >= SHORT_ANSWER]
+        if earlier:
+            lines.append(_words("It follows", earlier[-1], view, WORDS_LIMIT // 2, (0.5,), 0.5))
+    return lines
+
+
+def _words(label: str, said: Instruction, view: View, limit: int, rank: tuple[float, ...], order: float) -> Line:
+    more = f"; whole: {view.recall} {entry_id(view.handle, said.seq)}"
+    text = clip(clean(said.words), limit, more)
+    mark = f" [superseded by {entry_id(view.handle, said.superseded_by)}]" if said.superseded_by is not None else ""
+    return Line(f'{label} {view.source(said.at, said.seq)}: "{text}"{mark}', rank, order, seqs=(said.seq,))
+
+
+def _standing(state: State, view: View, shown: set[int]) -> list[Line]:
+    """Lasting orders, newest first. One that is superseded is not listed here; its words stay among the earlier ones."""
+    lines = []
+    for number, said in enumerate(reversed(state.instructions)):
+        for order in said.orders:
+            if not order.standing or order.superseded_by is not None or said.seq in shown:
+                continue
+            text = clip(clean(order.words), STANDING_LIMIT)
+            lines.append(
+                Line(
+                    f'Still standing {view.source(said.at, said.seq)}: "{text}"',
+                    (1, number),
+                    10 + number * 0.01,
+                    seqs=(said.seq,),
+                )
+            )
+    return lines
+
+
+def _work(state: State, view: View) -> list[Line]:
+    lines = []
+    for number, (_, status, text, seq) in enumerate(state.todos):
+        if status == "done":
+            continue
+        label = "In progress" if status == "doing" else "Open"
+        lines.append(
+            Line(
+                f"{label}: {clip(clean(text), LINE_LIMIT)} {view.source(0, seq)}",
+                (2, status != "doing", number),
+                20 + number * 0.01,
+                seqs=(seq,),
+            )
+        )
+    for number, command in enumerate(reversed(state.failing)):
+        lines.append(
+            Line("Failing: " + _command_text(command, view), (3, number), 30 + number * 0.01, seqs=command.last.seqs)
+        )
+    done = [clean(text) for _, status, text, _ in state.todos if status == "done"]
+    if done:
+        lines.append(Line("Done, by the agent's list: " + clip(" · ".join(done), LINE_LIMIT * 2), (6,), 41))
+    proofs = [c for c in state.commands.values() if c.last.ok and c.last.detail.get("summary") and not c.noise]
+    for number, command in enumerate(reversed(proofs[-3:])):
+        lines.append(
+            Line(
+                "Done, shown by: " + _command_text(command, view),
+                (5, number),
+                40 + number * 0.01,
+                seqs=command.last.seqs,
+            )
+        )
+    for number, commit in enumerate(reversed(state.commits[-6:])):
+        text = f"Committed {clean(commit.subject)} {clip(clean(commit.text), 160)} {view.source(commit.at, commit.seqs[-1])}"
+        lines.append(Line(text, (5.5, number), 42 + number * 0.01, seqs=commit.seqs))
+    return lines
+
+
+def _agent(state: State, view: View) -> list[Line]:
+    """What the agent said last: a claim, marked as one."""
+    lines = []
+    if state.question is not None:
+        lines.append(_said("The agent asked, unanswered", state.question, view, (2.5,), 25))
+    if state.next_step is not None:
+        lines.append(_said("The agent meant to go on with", state.next_step, view, (4,), 50))
+    if state.conclusion is not None:
+        lines.append(_said("The agent last reported", state.conclusion, view, (4.5,), 51))
+    return lines
+
+
+def _said(label: str, fact: Fact, view: View, rank: tuple[float, ...], order: float) -> Line:
+    return Line(
+        f'{label} {view.source(fact.at, fact.seqs[-1])}: "{clip(clean(fact.text), LINE_LIMIT)}"',
+        rank,
+        order,
+        seqs=fact.seqs,
+    )
+
+
+def _earlier_words(state: State, view: View, shown: set[int]) -> list[Line]:
+    """Everything else that the human said, newest first, with answers to the agent's questions."""
+    lines = []
+    said = [one for one in state.instructions if one.seq not in shown]
+    for number, one in enumerate(reversed(said)):
+        lines.append(_words("Earlier", one, view, EARLIER_LIMIT, (7, number), 60 + number * 0.001))
+    for number, fact in enumerate(reversed(state.answers)):
+        question = clip(clean(fact.subject), 160)
+        text = f'Answered {view.source(fact.at, fact.seqs[-1])}: {question} → "{clip(clean(fact.text), 300)}"'
+        lines.append(Line(text, (2.2, number), 15 + number * 0.001, seqs=fact.seqs))
+    return lines
+
+
+def _command_text(command: CommandState, view: View) -> str:
+    last = command.last
+    text = f"`{clip(clean(command.command), 200)}` → {_outcome(last)} {view.source(last.at, last.seqs[-1])}"
+    if last.ok and command.failure is not None:
+        text += (
+            f"; was failing: {_outcome(command.failure)} {view.source(command.failure.at, command.failure.seqs[-1])}"
+        )
+    return text
+
+
+def _outcome(fact: Fact) -> str:
+    """How a run ended, bound to the words that decided it."""
+    exit_code = fact.detail.get("exit")
+    parts = []
+    if fact.ok is False or exit_code:
+        parts.append(f"exit {exit_code}" if exit_code else "failed")
+    summary = clean(str(fact.detail.get("summary") or ""))
+    if summary:
+        parts.append(clip(summary, 160))
+    failing = [clean(str(name)) for name in fact.detail.get("failing", ())]
+    if failing:
+        parts.append(
+            "failing: " + ", ".join(failing[:6]) + (f" and {len(failing) - 6} more" if len(failing) > 6 else "")
+        )
+    errors = [clean(str(line)) for line in fact.detail.get("errors", ())]
+    parts += [f'"{clip(line, 240)}"' for line in errors[:2] if not summary or line not in summary]
+    return "; ".join(parts) or ("ok" if fact.ok else "ended")
+
+
+def pin_lines(pins: Sequence[Pin]) -> list[Line]:
+    """What the user pinned, oldest first; long ones lose their middle, with a way to the rest."""
+    lines = []
+    for number, pin in enumerate(pins):
+        text = clip(clean(pin.text), PIN_LIMIT, f"; whole: pins {pin.id}")
+        lines.append(Line(f"- {text}", (number,), number))
+    return lines
+
+
+def file_lines(state: State, view: View, disk: Mapping[str, str]) -> list[Line]:
+    """One line a file: how often edited, when, which names live in it; then files that were only read.
+
+    ``disk`` says of a path what is true now: 'changed' since, or 'gone'.
+    """
+    files = sorted(state.files.values(), key=lambda file: -max(file.last_edit_at, file.last_edit_seq))
+    lines = []
+    changed = [file for file in files if not file.read_only]
+    read = sorted((f for f in files if f.read_only), key=lambda file: -max(file.last_read_at, file.last_read_seq))
+    for number, file in enumerate(changed):
+        lines.append(Line(_file_text(file, view, disk), (0, number), number, seqs=(file.last_edit_seq,)))
+    for number, file in enumerate(read):
+        text = f"{clean(file.path)}  read {view.source(file.last_read_at, file.last_read_seq)}{_disk(file, disk)}"
+        lines.append(Line(text, (1, number), 10_000 + number, seqs=(file.last_read_seq,)))
+    return lines
+
+
+def _file_text(file: FileState, view: View, disk: Mapping[str, str]) -> str:
+    if file.deleted:
+        deed = "deleted"
+    elif file.created:
+        deed = "created" if file.edits == 1 else f"created, edited ×{file.edits - 1}"
+    else:
+        deed = f"edited ×{file.edits}"
+    names = [clean(name) for name, _ in reversed(file.identifiers)]
+    listed = ": " + clip_names(names, 240) if names else ""
+    return f"{clean(file.path)}  {deed} {view.source(file.last_edit_at, file.last_edit_seq)}{listed}{_disk(file, disk)}"
+
+
+def clip_names(names: Iterable[str], limit: int) -> str:
+    """Names joined by commas in at most ``limit`` characters; the rest is counted."""
+    kept, size, rest = [], 0, 0
+    for name in names:
+        if rest or size + len(name) + 2 > limit:
+            rest += 1
+            continue
+        kept.append(name)
+        size += len(name) + 2
+    return ", ".join(kept) + (f" (+{rest})" if rest else "")
+
+
+def _disk(file: FileState, disk: Mapping[str, str]) -> str:
+    mark = disk.get(file.path, "")
+    if mark == "gone" and file.deleted:
+        return ""
+    return {"changed": " [changed since]", "gone": " [gone now]"}.get(mark, "")
+
+
+def command_lines(state: State, view: View) -> list[Line]:
+    """One line a command with how it ended last, its error beside it; failures first, then the newest."""
+    lines = []
+    commands = [command for command in state.commands.values() if not command.noise]
+    for number, command in enumerate(reversed(commands)):
+        failed = command.last.ok is False
+        told = bool(command.failure or command.last.detail.get("summary") or command.last.detail.get("refs"))
+        lines.append(
+            Line(
+                "- " + _command_text(command, view),
+                (0 if failed else 1 if told else 2, number),
+                -number,
+                seqs=command.last.seqs,
+            )
+        )
+    return lines
+
+
+def reflection_lines(memory: Memory, short: Mapping[str, str]) -> list[Line]:
+    """One line a reflection, oldest first; the newest are chosen first."""
+    return [
+        Line(f"[{short[one.id]}] {clean(one.text)}", (-number,), number)
+        for number, one in enumerate(memory.reflections)
+    ]
+
+
+_RELEVANCE = {"critical": 0, "high": 1, "medium": 2, "low": 3}
+_EVIDENCE = {"user": 0, "tool": 1, "agent": 2}
+
+
+def note_lines(
+    memory: Memory, short: Mapping[str, str], view: View, told: set[int], superseded: set[int]
+) -> list[Line]:
+    """One line a note, oldest first. Chosen first: what no other section tells, unsuperseded, the user's words, by
+    relevance, the newest. ``told`` and ``superseded`` are seqs of entries."""
+    lines = []
+    for number, note in enumerate(memory.notes):
+        seqs = tuple(int(name.rpartition(".")[2]) for name in note.entry_ids if name.startswith(view.handle + "."))
+        old = bool(superseded.intersection(seqs))
+        again = bool(seqs) and told.issuperset(seqs)
+        rank = (again, old, _RELEVANCE[note.relevance] + _EVIDENCE[note.evidence], -number)
+        lines.append(Line(_note_text(note, short, view, old), rank, number, ids=(note.id,), seqs=seqs))
+    return lines
+
+
+def _note_text(note: Note, short: Mapping[str, str], view: View, old: bool) -> str:
+    doubt = "" if note.grounding == "verified" else "?"
+    mark = " [superseded]" if old else ""
+    when = view.when(note.at)
+    head = f"[{short[note.id]}]" + (f" {when}" if when else "")
+    return f"{head} {note.relevance} {note.evidence[0]}{doubt} {clean(note.text)}{mark}"
