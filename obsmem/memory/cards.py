@@ -39,6 +39,9 @@ _REFUSAL_WORDS = re.compile(
 _ANSWER_PAIR = re.compile(r'"([^"\n]{3,400})"\s*=\s*"([^"]{1,600})"')
 _ISSUED_ID = re.compile(r"#(\w+)")
 
+# The last, perhaps cut, word of a clipped text.
+_SPACED_END = re.compile(r"\s+\S*\Z")
+
 Pending = dict[str, Any]
 
 
@@ -151,7 +154,7 @@ class CardBuilder:
         self._question = [entry.seq, question] if question else []
         if not cards_words.is_preamble(text):
             body = text.strip()
-            clipped = body[:CONCLUSION_LIMIT]
+            clipped = _SPACED_END.sub("", body[:CONCLUSION_LIMIT])
             self._add(
                 "conclusion",
                 seqs,
@@ -238,6 +241,8 @@ class CardBuilder:
             detail["noise"] = True
         text = outcome.errors[0] if outcome.errors else outcome.summary
         self._add("command", seqs, entry.at, subject=subject, text=text, ok=outcome.ok, detail=detail)
+        for path in cards_commands.removed_paths(command) if outcome.ok else ():
+            self._add("delete", seqs, entry.at, subject=relative_path(path, self._cwd), ok=True)
         for name, message, branch in cards_commands.commits_in(command, output):
             more = {"branch": branch} if branch else {}
             self._add("commit", seqs, entry.at, subject=name, text=message, ok=True, detail=more)

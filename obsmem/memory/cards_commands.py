@@ -156,7 +156,10 @@ _DECIDING: tuple[re.Pattern[str], ...] = (
         re.MULTILINE | re.IGNORECASE,
     ),
 )
-_EXIT_LINE = re.compile(r"^(?:Error: )?(?:Exit code|exit status|exited with(?: code)?):? *-?\d+\s*$", re.IGNORECASE)
+_EXIT_LINE = re.compile(
+    r"^(?:FAIL|FAILED|ERROR|Error:?)\s*$|^(?:Error: )?(?:Exit code|exit status|exited with(?: code)?):? *-?\d+\s*$",
+    re.IGNORECASE,
+)
 _COLOUR = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
@@ -255,3 +258,21 @@ def references_in(command: str, output: str) -> list[str]:
     if not _CHANGES_REFERENCE.search(command):
         return []
     return list(dict.fromkeys(_REFERENCE.findall(output)))[:5]
+
+
+_REMOVAL = re.compile(r"(?:^|&&|;|\n)\s*(?:git +)?(rm|mv) +((?:-[\w-]+ +)*)([^;&|\n<>]+)")
+_GLOB = re.compile(r"[*?$`{}()\[\]]")
+
+
+def removed_paths(command: str) -> list[str]:
+    """The files that a plain ``rm`` or ``mv`` takes away; folders, globs and temporary files are left out."""
+    paths: list[str] = []
+    for name, flags, words in _REMOVAL.findall(command):
+        if "r" in flags.lower():
+            continue
+        named = [word.strip("\"'") for word in words.split() if not word.startswith(("-", "2>"))]
+        named = named[:1] if name == "mv" and len(named) == 2 else named if name == "rm" else []
+        for path in named:
+            if "." in path.rsplit("/", 1)[-1] and not _GLOB.search(path) and not path.startswith(("/tmp/", "/var/")):
+                paths.append(path)
+    return paths[:20]

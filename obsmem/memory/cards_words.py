@@ -20,7 +20,8 @@ _CUES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
     for cue, pattern in (
         (
             "forbid",
-            r"\b(?:never|do not|must not|mustn'?t|should not be|shouldn'?t|avoid|stop \w+ing|not allowed|forbidden|hands off)\b"
+            r"(?:^|[,;:(—-] ?|\b(?:please|you|we|should|must|and|but|so|just|can|sure to|want to|remember to|try to) )(?:never|avoid)\b(?! mind)"
+            r"|\b(?:do not (?!know|think|see|have|understand|need)|must not|mustn'?t|should not be|shouldn'?t|stop \w+ing|not allowed|forbidden|hands off)\b"
             r"|(?<!\bi )(?<!\bwe )(?<!\bthey )(?<!\byou )\bdon['’]?t (?!know|think|you\b|worry|see|understand|have|need|mind|forget)\w"
             r"|\b(?:i|we) (?:really )?(?:don['’]?t|do not) (?:want|like|use|allow)\b"
             r"|\bwithout (?:touching|changing|editing|modifying|breaking)\b|\bleave \S+(?: \S+)? (?:alone|untouched|as (?:it )?is)\b"
@@ -31,7 +32,8 @@ _CUES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
         ),
         (
             "prefer",
-            r"\b(?:prefer(?:ably)?|always|from now on|going forward|in (?:the )?future|whenever|every time|stick (?:to|with))\b"
+            r"(?:^|[,;:(—-] ?|\b(?:please|you|we|should|must|and|but|so|sure to|want to|remember to|sure you|sure we) )always\b"
+            r"|\b(?:prefer(?:ably)?|from now on|going forward|in (?:the )?future|whenever|every time|stick (?:to|with))\b"
             r"|\bi(?:'d| would)? like (?!to (?:see|know|do|have|get|add|understand))|\bplease keep\b|\bmake sure (?:to|you|that you) always\b"
             r"|\buse \S+(?: \S+)?,? (?:instead of|rather than|not|over) |\binstead of\b.{1,60}\buse\b"
             r"|\b(?:immer|bevorzug\w*|lieber|ab jetzt|ab sofort)\b|\b(?:toujours|préfère|désormais)\b|\b(?:siempre|prefiero)\b"
@@ -41,7 +43,7 @@ _CUES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
             "correct",
             r"^(?:no|nope|nah|wait|actually|wrong|oops|hm+,? (?:no|actually))\b(?! worries| problem)"
             r"|\bthat(?:['’]s| is) (?:not|wrong|incorrect)\b|\bnot what i\b|\bi (?:actually )?meant\b|\bi (?:already )?said\b"
-            r"|\binstead\b|\brevert\b|\bundo\b|\broll(?:ing)? back\b|\b(?:let'?s )?go back to\b|\bback to\b|\bignore (?:this|that|what)\b|\bforget (?:that|about|what|it)\b"
+            r"|\binstead\b|\brevert\b|\bundo\b|\broll(?:ing)? back\b|\bgo back to\b|^back to\b|, back to\b|\bignore (?:this|that|what)\b|\bforget (?:that|about|what|it)\b"
             r"|\byou (?:forgot|missed|broke|misunderstood|should(?:n'?t| not) have)\b|\bstill (?:fails|failing|broken|not|wrong|doesn'?t)\b"
             r"|^(?:nein|falsch)\b|\b(?:stattdessen|rückgängig)\b|^non\b|\bplutôt\b|\bannule\b|\ben lugar de\b|不对|错了|不是这样|改成|撤销",
         ),
@@ -72,8 +74,9 @@ _QUESTION_WORD = re.compile(
     r"^(?:(?:and|but|so|ok|okay|hm+|question|also)[,:]* +)*(?:why|what|how|where|when|which|who|is|are|does|do you|did|should|would|was|were|has|have|isn'?t|doesn'?t|warum|wie|pourquoi|comment|qué|cómo)\b",
     re.IGNORECASE,
 )
+_CORRECTS = re.compile(r"(?:no|nope|wait|actually|wrong|that['’]s (?:not|wrong))\b", re.IGNORECASE)
 _ONE_OFF = re.compile(
-    r"\b(?:yet|for now|right now|this time|today|until|at the moment|for the moment|anymore now|in this (?:pr|commit|branch))\b",
+    r"\b(?:don['’]?t|do not|never|avoid) \w+ (?:it|this|that|these|those|them)\b|\b(?:yet|for now|right now|this time|today|until|at the moment|for the moment|anymore now|in this (?:pr|commit|branch))\b",
     re.IGNORECASE,
 )
 _THIS_ONCE = re.compile(r"\bi(?:['’]d| would) (?:\w+ )?(?:prefer|like)\b", re.IGNORECASE)
@@ -132,7 +135,7 @@ def cues_in(sentence: str) -> tuple[str, ...]:
     asks = sentence.rstrip().endswith(("?", "？")) or _QUESTION_WORD.match(sentence) is not None
     found = [cue for cue, pattern in _CUES if pattern.search(sentence)]
     if asks:
-        found = [cue for cue in found if cue not in ("forbid", "prefer", "decide")]
+        found = [cue for cue in found if cue == "do" or (cue == "correct" and _CORRECTS.match(sentence))]
         found.append("ask")
     return tuple(found)
 

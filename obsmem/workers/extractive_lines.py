@@ -13,6 +13,8 @@ NOTE_LIMIT = 400
 WORDS_LIMIT = 600
 CUT = "[…]"
 
+# The rule under a table's head, and the bars at the ends of its rows.
+_TABLE = re.compile(r"^[ \t]*\|(?:[\s:|-]+\|)?[ \t]*|[ \t]*\|[ \t]*$", re.MULTILINE)
 _FENCE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
 _SPACE = re.compile(r"[\s\x00-\x1f\x7f]+")
 _MARKUP = re.compile(r"\*\*|(?<!\w)__(?=\w)|^#{1,6} +|(?<=\s)#{1,6} +(?=[A-Z*])", re.MULTILINE)
@@ -44,8 +46,8 @@ def quote(text: str, limit: int = WORDS_LIMIT) -> str:
 
 
 def plain(text: str) -> str:
-    """An agent's words without headings and emphasis; a code block leaves a mark."""
-    return one_line(_MARKUP.sub("", _FENCE.sub(f" {CUT} ", text)))
+    """An agent's words without headings and emphasis; a code block leaves a mark, a table its cells."""
+    return one_line(_MARKUP.sub("", _TABLE.sub("", _FENCE.sub(f" {CUT} ", text))))
 
 
 def code(text: str, limit: int = 200) -> str:

@@ -61,7 +61,7 @@ def _draft(text: str, relevance: Relevance, sight: Sight, *facts: Fact) -> Draft
 def _instruction(fact: Fact, answer: Fact | None, stopped: Fact | None, sight: Sight) -> list[Draft | None]:
     """The words whole in one note; each lasting order of long words in its own note, too, so that it is not cut off."""
     if stopped is not None:
-        what = f"User stopped {code(stopped.subject, 100)}" if stopped.subject else "User stopped the agent"
+        what = f"User refused {code(stopped.subject)}" if stopped.subject else "User stopped the agent"
         weight: Relevance = "critical" if {"forbid", "correct", "prefer"} & set(fact.detail.get("cues", ())) else "high"
         return [_draft(f"{what}: {quote(fact.text)}", weight, sight, stopped)]
     short = len(fact.text) <= SHORT_ANSWER
@@ -91,10 +91,11 @@ def _answers(words: str) -> bool:
 def _label(fact: Fact) -> tuple[str, Relevance]:
     """How a note on these words begins. A one-off wish is asked, whatever it forbids by the way."""
     cues = fact.detail.get("cues", ())
+    asks_more = len(fact.detail.get("orders", ())) > 1 and "do" in cues
     for cue, label, relevance in _LABELS:
         if cue not in cues or (cue in ("forbid", "prefer") and not fact.detail.get("standing")):
             continue
-        return label, relevance
+        return "User asked" if asks_more and cue in ("forbid", "prefer") else label, relevance
     return ("User asked", "high") if {"forbid", "prefer"} & set(cues) else ("User said", "medium")
 
 
@@ -127,7 +128,7 @@ def _agent(facts: list[Fact], sight: Sight, answered: set[int]) -> list[Draft | 
         lines = _in_two(plain(conclusion.text))
         drafts += [_draft(line, "medium", sight, conclusion) for line in lines]
         written = " ".join(lines)
-    choices = [fact for fact in facts if fact.kind == "decision" and plain(fact.text) not in written]
+    choices = [fact for fact in facts if fact.kind == "decision" and plain(fact.text)[:60] not in written]
     for fact in choices[:DECISIONS_A_TURN]:
         relevance: Relevance = "high" if _STRONG_REASON.search(fact.text) else "medium"
         drafts.append(_draft(clip(f"Agent reasoned: {plain(fact.text)}"), relevance, sight, fact))
