@@ -19,6 +19,9 @@ PATCH_START = "*** Begin Patch"
 PLAN_STATUS = {"pending": "open", "in_progress": "doing", "completed": "done"}
 OTHER = (Action("other"),)
 
+_PATCHED_FILE = re.compile(r"\n\*\*\* (Add|Update|Delete) File: ")
+_MOVED = "*** Move to: "
+
 # A string literal of JavaScript, in any of its three quotes.
 _LITERAL = r"""("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|`(?:[^`\\]|\\.)*`)"""
 _SCRIPT_CALL = re.compile(r"\btools\.(\w+)\(")
@@ -86,37 +89,23 @@ def _quoted(word: str) -> str:
 
 def patch_actions(text: str) -> tuple[Action, ...]:
     """One action for each file of a patch; a moved file is an edit of the new path and a delete of the old one."""
+    patch = text[max(0, text.find(PATCH_START)) :].replace("\r\n", "\n").partition("\n*** End Patch")[0]
+    sections = _PATCHED_FILE.split(patch)
     found: list[Action] = []
-    kind, path, moved = "", "", ""
-    new: list[str] = []
-    old: list[str] = []
-
-    def close() -> None:
-        if kind == "Add":
-            found.append(Action("write", path=path, new="\n".join(new)))
-        elif kind == "Update":
-            found.append(Action("edit", path=moved or path, new="\n".join(new), old="\n".join(old)))
-        if kind == "Delete" or moved:
+    for verb, section in zip(sections[1::2], sections[2::2], strict=False):
+        lines = section.split("\n")
+        path = lines[0].strip()
+        new = "\n".join([line[1:] for line in lines if line[:1] == "+"])
+        if verb == "Add":
+            found.append(Action("write", path=path, new=new))
+        elif verb == "Update":
+            moved = lines[1].removeprefix(_MOVED).strip() if len(lines) > 1 and lines[1].startswith(_MOVED) else ""
+            old = "\n".join([line[1:] for line in lines if line[:1] == "-"])
+            found.append(Action("edit", path=moved or path, new=new, old=old))
+            if moved:
+                found.append(Action("delete", path=path))
+        else:
             found.append(Action("delete", path=path))
-
-    text = text[max(0, text.find(PATCH_START)) :].replace("\r\n", "\n")
-    for line in text.split("\n"):
-        first = line[:1]
-        if first == "+":
-            new.append(line[1:])
-        elif first == "-":
-            old.append(line[1:])
-        elif first == "*" and line.startswith("*** "):
-            heading, _, rest = line[4:].partition(": ")
-            verb, _, noun = heading.partition(" ")
-            if noun == "File":
-                close()
-                kind, path, moved, new, old = verb, rest.strip(), "", [], []
-            elif heading == "Move to":
-                moved = rest.strip()
-            elif heading == "End Patch":
-                break
-    close()
     return tuple(found) or OTHER
 
 

@@ -16,15 +16,22 @@ WINDOW = 32
 KEPT = 64
 
 
+def text_key(text: str) -> str:
+    """A short key of a text; space around it does not count."""
+    return link_key(text.strip())
+
+
 class Mirrors:
     """Messages of late that another side may still repeat. ``pending`` is what must be kept, as JSON."""
 
     def __init__(self, pending: list[list[Any]] | None = None) -> None:
         self.pending: list[list[Any]] = pending or []  # [channel, text key, sides seen, record number]
 
-    def is_copy(self, channel: str, side: str, text: str, number: int) -> bool:
-        """True if another side said this text a moment ago; else remembers it. ``number`` counts records."""
-        key = link_key(text.strip())
+    def is_copy(self, channel: str, side: str, key: str, number: int) -> bool:
+        """True if another side said the text with this key (``text_key``) a moment ago; else remembers it.
+
+        ``number`` counts records.
+        """
         pending = self.pending
         while pending and (pending[0][3] < number - WINDOW or len(pending) > KEPT):
             del pending[0]
@@ -37,7 +44,7 @@ class Mirrors:
 
     def also(self, channel: str, side: str, text: str, number: int) -> None:
         """Let a text (several items joined) be matched by other sides, too."""
-        self.pending.append([channel, link_key(text.strip()), side, number])
+        self.pending.append([channel, text_key(text), side, number])
 
     def forget(self, channel: str) -> None:
         """A new turn begins: nothing said before is repeated from here on."""

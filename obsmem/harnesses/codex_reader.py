@@ -10,32 +10,27 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Any
 
 from obsmem.core.model import Entry, Session
-from obsmem.harnesses.base import WORKER_MARK, Activity, Measure, Parsed, Raw, Source, link_key, receipts
-from obsmem.harnesses.codex_blocks import (
-    EVENTS,
-    Payload,
-    call_id,
-    entries_of,
-    is_known_silent,
-    open_record,
-    record_objects,
-    time_of,
-    type_of,
-)
+from obsmem.harnesses.base import WORKER_MARK, Activity, Measure, Parsed, Raw, Source, receipts
+from obsmem.harnesses.codex_blocks import builder_of, entries_of
 from obsmem.harnesses.codex_copies import CopiedHistory
-from obsmem.harnesses.codex_mirrors import Mirrors
+from obsmem.harnesses.codex_mirrors import Mirrors, text_key
+from obsmem.harnesses.codex_records import Payload, call_id, open_record, record_objects, time_of, type_of
 
 TURNS_KEPT = 200
 CALLS_KEPT = 100
 BOUNDARY_WINDOW = 16
 FILE_ID = re.compile(r"rollout-.*?([0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})")
 CALL_ITEMS = frozenset({"function_call", "custom_tool_call", "local_shell_call", "tool_search_call", "web_search_call"})
+OUTPUT_ITEMS = frozenset(
+    {"function_call_output", "custom_tool_call_output", "local_shell_call_output", "mcp_tool_call_output"}
+    | {"tool_search_output"}
+)
 END_EVENTS = frozenset({"exec_command_end", "patch_apply_end", "mcp_tool_call_end"})
 ITEM, EVENT, COMPLETED = "i", "e", "c"
-CHANNELS = {"user": "u", "assistant": "a", "thinking": "t", "notice": "n"}
 
 
 class Reader:
@@ -93,22 +88,22 @@ class Reader:
         block = 0
         for value in objects:
             parts.append(self._take(value, block))
-            kind, payload, stamp = open_record(value)
-            block += len(entries_of(kind, payload, stamp, 0))
+            kind, name, payload, stamp = open_record(value)
+            block += len(entries_of(kind, name, payload, stamp, 0))
         return _joined(parts, reasons)
 
     def _take(self, value: dict[str, Any], first: int) -> Parsed:
-        kind, payload, stamp = open_record(value)
+        kind, name, payload, stamp = open_record(value)
         self._number += 1
-        copied = False
-        if self._copies.active:
-            copied = self._copies.covers(kind, payload, time_of(stamp))
-        found = entries_of(kind, payload, stamp, first)
-        rule = RULES.get(kind)
-        if rule is None:
-            parsed = Parsed(tuple(found), () if found and kind in KNOWN_RECORDS else (_reason(kind, payload),))
+        copied = self._copies.active and self._copies.covers(kind, payload, time_of(stamp))
+        found = entries_of(kind, name, payload, stamp, first)
+        if kind == "event_msg":
+            rule = EVENT_RULES.get(name)
+        elif kind == "response_item":
+            rule = ITEM_RULES.get(name)
         else:
-            parsed = rule(self, payload, found, stamp)
+            rule = RECORD_RULES.get(kind)
+        parsed = rule(self, payload, found, stamp) if rule else _plain(kind, name, found)
         return parsed._replace(copied=True) if copied else parsed
 
     # --- records about the session ---
@@ -118,14 +113,14 @@ class Reader:
         ident = ident if isinstance(ident, str) else ""
         if not self._identified:
             self._identify(payload, ident, stamp)
-            return Parsed(skipped=("session_meta",))
+            return _only("session_meta")
         if ident in ("", self.session.id):
             self._move(payload)
-            return Parsed(skipped=("repeated session_meta",))
+            return _only("repeated session_meta")
         # The parent's header, copied into a fork or sub-agent: what follows is the parent's history.
         if not self._began and self.parent_id:
             self._copies.begin(self.session.id, time_of(stamp), self.session.started_at)
-        return Parsed(skipped=("session_meta of another session",))
+        return _only("session_meta of another session")
 
     def _identify(self, payload: Payload, ident: str, stamp: Any) -> None:
         self._identified = True
@@ -154,25 +149,21 @@ class Reader:
             self._move(payload)
         if isinstance(model, str) and model != self.session.model:
             self.session = self.session._replace(model=model)
-        return Parsed(skipped=("turn_context",))
+        return _only("turn_context")
 
     # --- the model's history ---
 
-    def _response_item(self, payload: Payload, found: list[Entry], stamp: Any) -> Parsed:
-        kind = type_of(payload)
-        if kind == "message":
-            return self._message(found)
-        if kind == "reasoning":
-            return self._mirrored(found, ITEM, "encrypted reasoning", "duplicate of event_msg")
-        if kind in CALL_ITEMS:
-            self._remember_call(call_id(payload), found[0].tool)
-            return Parsed(tuple(found))
-        if found and found[0].kind == "tool_result":
-            tool = self._calls.get(found[0].call_id, "")
-            return Parsed((found[0]._replace(tool=tool),) if tool else tuple(found))
-        if found and kind in KNOWN_ITEMS:
-            return Parsed(tuple(found))
-        return Parsed(tuple(found), (_reason("response_item", payload),))
+    def _reasoning(self, payload: Payload, found: list[Entry], stamp: Any) -> Parsed:
+        return self._mirrored(found, ITEM, "encrypted reasoning", "duplicate of event_msg")
+
+    def _call(self, payload: Payload, found: list[Entry], stamp: Any) -> Parsed:
+        self._remember_call(found[0].call_id, found[0].tool)
+        return Parsed(tuple(found))
+
+    def _output(self, payload: Payload, found: list[Entry], stamp: Any) -> Parsed:
+        """The output names its call, and the call its tool."""
+        tool = self._calls.get(found[0].call_id)
+        return Parsed((found[0]._replace(tool=tool),) if tool else tuple(found))
 
     def _remember_call(self, ident: str, tool: str) -> None:
         if ident:
@@ -180,30 +171,33 @@ class Reader:
             if len(self._calls) > CALLS_KEPT:
                 del self._calls[next(iter(self._calls))]
 
-    def _message(self, found: list[Entry]) -> Parsed:
+    def _message(self, payload: Payload, found: list[Entry], stamp: Any) -> Parsed:
         parsed = self._mirrored(found, ITEM, "empty message", "duplicate of event_msg")
         human = [entry.text for entry in found if entry.kind == "user"]
         if len(human) > 1:
             # The event joins what the item lists apart.
             for joint in ("", "\n"):
-                self._mirrors.also("u", ITEM, joint.join(human), self._number)
+                self._mirrors.also("user", ITEM, joint.join(human), self._number)
         marks = tuple(mark for entry in found if entry.kind == "notice" for mark in receipts(entry.text))
         return parsed._replace(receipts=marks) if marks else parsed
 
     def _mirrored(self, found: list[Entry], side: str, empty: str, copy: str) -> Parsed:
         """Keep what no other side has said. ``empty`` and ``copy`` are the reasons where nothing is kept."""
+        if not found:
+            return _only(empty)
+        self._began = True
         kept: list[Entry] = []
+        human = False
         for entry in found:
-            channel = CHANNELS.get(entry.kind)
-            if channel and self._mirrors.is_copy(channel, side, entry.text, self._number):
-                continue
-            kept.append(entry)
-        if any(entry.speaker == "human" for entry in kept):
+            key = text_key(entry.text)
+            if entry.kind == "assistant":
+                self._said = key
+            if not self._mirrors.is_copy(entry.kind, side, key, self._number):
+                kept.append(entry)
+                human = human or entry.kind == "user"
+        if human:
             self._prompt(kept)
-        if kept or found:
-            self._began = True
-        self._note_said(found)
-        return Parsed(tuple(kept)) if kept else Parsed(skipped=(copy if found else empty,))
+        return Parsed(tuple(kept)) if kept else _only(copy)
 
     def _prompt(self, kept: list[Entry]) -> None:
         if not self._prompts and any(WORKER_MARK in entry.text for entry in kept if entry.speaker == "human"):
@@ -212,59 +206,47 @@ class Reader:
         self._turns.append(self._line)
         del self._turns[:-TURNS_KEPT]
 
-    def _note_said(self, found: list[Entry]) -> None:
-        for entry in found:
-            if entry.kind == "assistant":
-                self._said = _fingerprint(entry.text)
-
     # --- events ---
 
-    def _event(self, payload: Payload, found: list[Entry], stamp: Any) -> Parsed:
-        kind = type_of(payload)
-        special = EVENT_RULES.get(kind)
-        if special:
-            return special(self, payload, found)
-        if kind in END_EVENTS:
-            if call_id(payload) in self._calls:
-                return Parsed(skipped=(f"event_msg:{kind}, told by the call's output",))
-            return Parsed(tuple(found))
-        if found and kind in KNOWN_EVENTS:
-            return Parsed(tuple(found))
-        return Parsed(tuple(found), (_reason("event_msg", payload),))
+    def _tool_end(self, payload: Payload, found: list[Entry], stamp: Any) -> Parsed:
+        """Where the call is known its output comes too; a script's inner calls have only this event."""
+        if call_id(payload) in self._calls:
+            return _only(f"event_msg:{type_of(payload)}, told by the call's output")
+        return Parsed(tuple(found))
 
-    def _mirror_event(self, payload: Payload, found: list[Entry]) -> Parsed:
+    def _mirror_event(self, payload: Payload, found: list[Entry], stamp: Any) -> Parsed:
         return self._mirrored(found, EVENT, f"event_msg:{type_of(payload)}", "duplicate of response_item")
 
-    def _item_completed(self, payload: Payload, found: list[Entry]) -> Parsed:
+    def _item_completed(self, payload: Payload, found: list[Entry], stamp: Any) -> Parsed:
         return self._mirrored(found, COMPLETED, "event_msg:item_completed", "duplicate of response_item")
 
-    def _turn_end(self, payload: Payload, found: list[Entry]) -> Parsed:
+    def _turn_end(self, payload: Payload, found: list[Entry], stamp: Any) -> Parsed:
         """The end of a turn repeats the last answer, however long ago that was."""
-        if found and _fingerprint(found[0].text) != self._said:
+        if found and text_key(found[0].text) != self._said:
             return self._mirrored(found, EVENT, "event_msg:task_complete", "duplicate of response_item")
-        return Parsed(skipped=("event_msg:task_complete",))
+        return _only("event_msg:task_complete")
 
-    def _turn_start(self, payload: Payload, found: list[Entry]) -> Parsed:
-        self._mirrors.forget("u")
-        return Parsed(skipped=("event_msg:task_started",))
+    def _turn_start(self, payload: Payload, found: list[Entry], stamp: Any) -> Parsed:
+        self._mirrors.forget("user")
+        return _only("event_msg:task_started")
 
-    def _search_end(self, payload: Payload, found: list[Entry]) -> Parsed:
+    def _search_end(self, payload: Payload, found: list[Entry], stamp: Any) -> Parsed:
         """Comes before the web_search_call item, which says the same."""
-        return Parsed(skipped=("event_msg:web_search_end, told by the call",))
+        return _only("event_msg:web_search_end, told by the call")
 
-    def _token_count(self, payload: Payload, found: list[Entry]) -> Parsed:
+    def _token_count(self, payload: Payload, found: list[Entry], stamp: Any) -> Parsed:
         info = payload.get("info")
         last = info.get("last_token_usage") if isinstance(info, dict) else None
         context = last.get("input_tokens") if isinstance(last, dict) else None
         if not isinstance(info, dict) or not isinstance(context, int):
-            return _TOKEN_COUNT
+            return _only("event_msg:token_count")
         window = info.get("model_context_window")
         window = window if isinstance(window, int) else 0
         if window and window != self.session.window:
             self.session = self.session._replace(window=window)
-        return Parsed((), _TOKEN_COUNT.skipped, measure=Measure(context, window, self.session.model))
+        return Parsed((), TOKEN_COUNT, (), None, Measure(context, window, self.session.model))
 
-    def _rolled_back(self, payload: Payload, found: list[Entry]) -> Parsed:
+    def _rolled_back(self, payload: Payload, found: list[Entry], stamp: Any) -> Parsed:
         count = payload.get("num_turns")
         count = count if isinstance(count, int) and count > 0 else 0
         undone = self._turns[-count:] if count else []
@@ -273,11 +255,11 @@ class Reader:
         spans = (Activity(undone[0], self._line - 1, False),) if undone else ()
         return Parsed(skipped=("event_msg:thread_rolled_back",), activity=spans)
 
-    def _named(self, payload: Payload, found: list[Entry]) -> Parsed:
+    def _named(self, payload: Payload, found: list[Entry], stamp: Any) -> Parsed:
         name = payload.get("thread_name") or payload.get("name")
         if isinstance(name, str):
             self.session = self.session._replace(name=name)
-        return Parsed(skipped=("event_msg:thread_name_updated",))
+        return _only("event_msg:thread_name_updated")
 
     # --- compaction ---
 
@@ -295,27 +277,25 @@ class Reader:
         self._began = True
         return Parsed(tuple(kept), () if kept else ("duplicate of context_compacted",))
 
-    def _context_compacted(self, payload: Payload, found: list[Entry]) -> Parsed:
+    def _context_compacted(self, payload: Payload, found: list[Entry], stamp: Any) -> Parsed:
         if self._number - self._boundary <= BOUNDARY_WINDOW:
-            return Parsed(skipped=("duplicate of compacted",))
+            return _only("duplicate of compacted")
         self._boundary = self._number
         return Parsed(tuple(found))
 
 
-_TOKEN_COUNT = Parsed(skipped=("event_msg:token_count",))
-KNOWN_RECORDS = frozenset({"inter_agent_communication"})
-KNOWN_ITEMS = frozenset({"image_generation_call"})
-KNOWN_EVENTS = frozenset(EVENTS)
+TOKEN_COUNT = ("event_msg:token_count",)
 
 Rule = Callable[[Reader, Payload, list[Entry], Any], Parsed]
-RULES: dict[str, Rule] = {
+RECORD_RULES: dict[str, Rule] = {
     "session_meta": Reader._session_meta,
     "turn_context": Reader._turn_context,
-    "response_item": Reader._response_item,
-    "event_msg": Reader._event,
     "compacted": Reader._compacted,
 }
-EVENT_RULES: dict[str, Callable[[Reader, Payload, list[Entry]], Parsed]] = {
+ITEM_RULES: dict[str, Rule] = {"message": Reader._message, "reasoning": Reader._reasoning}
+ITEM_RULES.update(dict.fromkeys(CALL_ITEMS, Reader._call))
+ITEM_RULES.update(dict.fromkeys(OUTPUT_ITEMS, Reader._output))
+EVENT_RULES: dict[str, Rule] = {
     "user_message": Reader._mirror_event,
     "agent_message": Reader._mirror_event,
     "agent_reasoning": Reader._mirror_event,
@@ -331,15 +311,21 @@ EVENT_RULES: dict[str, Callable[[Reader, Payload, list[Entry]], Parsed]] = {
     "context_compacted": Reader._context_compacted,
     "web_search_end": Reader._search_end,
 }
+EVENT_RULES.update(dict.fromkeys(END_EVENTS, Reader._tool_end))
 
 
-def _fingerprint(text: str) -> str:
-    return link_key(text.strip())
+@lru_cache(maxsize=64)
+def _only(reason: str) -> Parsed:
+    return Parsed(skipped=(reason,))
 
 
-def _reason(kind: str, payload: Payload) -> str:
-    name = f"{kind}:{type_of(payload)}" if kind in ("event_msg", "response_item") else kind
-    return name if is_known_silent(kind, payload) else f"type:{name}"
+def _plain(kind: str, name: str, found: list[Entry]) -> Parsed:
+    """Entries as they are; a reason where there are none, or the type is not known."""
+    known = builder_of(kind, name) is not None
+    if found and known:
+        return Parsed(tuple(found))
+    reason = f"{kind}:{name}" if name and kind in ("event_msg", "response_item") else kind
+    return Parsed(tuple(found), (reason if known else f"type:{reason}",))
 
 
 def _joined(parts: list[Parsed], reasons: tuple[str, ...]) -> Parsed:

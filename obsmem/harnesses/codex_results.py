@@ -29,6 +29,7 @@ _FAILED = re.compile(
     r"|exec command rejected|patch rejected|tool call error|err: )"
 )
 _REPORTED = re.compile(r'"exit_code":\s*(-?\d{1,10})')
+_decode = json.JSONDecoder().raw_decode
 _SCRIPT = re.compile(r"Script (completed|failed)")
 
 
@@ -46,10 +47,10 @@ def result_of(output: Any) -> Result:
 def _string_result(output: str) -> Result:
     if output.startswith("{"):
         try:
-            value = json.loads(output)
+            value, end = _decode(output)
         except (ValueError, RecursionError):
             return Result(output)
-        if isinstance(value, dict) and isinstance(value.get("output"), str):
+        if isinstance(value, dict) and isinstance(value.get("output"), str) and not output[end:].strip():
             return _object_result(value)
         return Result(output)
     header = _HEADER.match(output)

@@ -1,0 +1,103 @@
+"""The envelope of a rollout record: its objects, type, payload, time and ids.
+
+A rollout line is ``{timestamp, type, payload}``; the first releases wrote the payload bare, or one document for all.
+Invariant: whatever the bytes are, these functions answer and never raise.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+from obsmem.harnesses.base import load_objects, parse_time
+from obsmem.harnesses.codex_files import document_piece
+
+Payload = Mapping[str, Any]
+
+_BARE_ITEM = frozenset({"role", "call_id", "summary", "action", "content", "output"})
+_LINE_ENDS = frozenset({"\n", "\r\n", ""})
+_SURROGATE_ESCAPE = re.compile(rb"\\u[dD][89a-fA-F]")
+_decode = json.JSONDecoder().raw_decode
+
+
+def record_objects(data: bytes) -> tuple[list[dict[str, Any]], tuple[str, ...]]:
+    """Every object in a record's bytes, and the reasons for what is none (see ``base.load_objects``)."""
+    try:
+        # The common case, a whole object and a newline, without the detours of json.loads.
+        text = data.decode()
+        value, end = _decode(text)
+        if type(value) is dict and text[end:] in _LINE_ENDS and _SURROGATE_ESCAPE.search(data) is None:
+            return [value], ()
+    except (ValueError, RecursionError):
+        pass
+    objects, reasons = load_objects(data)
+    if "not JSON" in reasons:
+        piece = document_piece(data)
+        if piece is not None:
+            return piece
+    return objects, reasons
+
+
+def open_record(value: dict[str, Any]) -> tuple[str, str, Payload, Any]:
+    """Take the envelope off: (record type, payload type, payload, timestamp).
+
+    Records of the bare generations get the types that they would have.
+    """
+    kind = value.get("type")
+    payload = value.get("payload")
+    if type(payload) is dict and type(kind) is str:
+        name = payload.get("type")
+        return kind, name if type(name) is str else "", payload, value.get("timestamp")
+    if isinstance(value.get("session"), dict):
+        return "session_meta", "", value["session"], value["session"].get("timestamp")
+    if "record_type" in value:
+        return "record_type", "", value, None
+    if isinstance(kind, str) and "payload" not in value and _BARE_ITEM & value.keys():
+        return "response_item", kind, value, value.get("timestamp")
+    if kind is None and isinstance(value.get("id"), str) and "timestamp" in value:
+        return "session_meta", "", value, value["timestamp"]
+    return str(kind), "", {}, value.get("timestamp")
+
+
+def type_of(payload: Payload) -> str:
+    """The payload's own type; '' where it names none."""
+    value = payload.get("type")
+    return value if isinstance(value, str) else ""
+
+
+@lru_cache(maxsize=64)
+def _minute(text: str) -> int:
+    return parse_time(text + ":00Z")
+
+
+def time_of(stamp: Any) -> int:
+    """Milliseconds of a timestamp, as ``base.parse_time``; of the usual form each minute is read once."""
+    if isinstance(stamp, str) and len(stamp) == 24 and stamp[23] == "Z":
+        minute = _minute(stamp[:16])
+        rest = stamp[17:19] + stamp[20:23]
+        if minute and rest.isdigit():
+            return minute + int(rest)
+    return parse_time(stamp)
+
+
+def source_id(payload: Payload) -> str:
+    """The record's own id: the item's, else its call's."""
+    value = payload.get("id") or payload.get("call_id")
+    return value if isinstance(value, str) else ""
+
+
+def call_id(payload: Payload) -> str:
+    """The id that ties a call and its output together; '' where there is none."""
+    value = payload.get("call_id")
+    return value if isinstance(value, str) else ""
+
+
+def tool_name(payload: Payload, default: str = "tool") -> str:
+    """The tool of a call, with its namespace where it has one."""
+    name = payload.get("name")
+    space = payload.get("namespace")
+    name = name if isinstance(name, str) and name else default
+    return f"{space}.{name}" if isinstance(space, str) and space else name
