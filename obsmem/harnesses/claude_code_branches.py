@@ -1,13 +1,13 @@
 """Which lines of a Claude Code transcript are on the live path.
 
-A rewind writes nothing: the next prompt simply has an older parent. The live path is walked from its newest record
-through parents; across a record without a parent (a compaction boundary) it goes on with the record before it in the
-file. A subtree off that path is inactive only if a human prompt stands in it, since results of parallel tool calls,
-attachments and progress hang beside the path too. Only a prompt moves the path: where two programs append to one file,
-the branch with the newer prompt is live, and the other stays archived but inactive.
+A rewind writes nothing: the next prompt simply has an older parent. The live path is walked from the newest prompt or
+reply through parents; across a record without a parent (a compaction boundary) it goes on with the record before it in
+the file. A subtree off that path is inactive only if a human prompt stands in it, since results of parallel tool calls,
+attachments and progress hang beside the path too. Where two programs append to one file, the branch with the newer
+record is live; the other stays archived, inactive until it grows again.
 
 Invariant: the usual record costs nothing (its parent is recent, no prompt stands between); the whole tree is asked for
-only when a prompt branches off. Lines without a record id share the state of the record before them.
+only when a record branches off. Lines without a record id share the state of the record before them.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ class Branches:
 
     def __init__(self, state: Mapping[str, Any], history: History) -> None:
         self._history = history
+        self._tree: Tree | None = None
         self._recent: dict[str, tuple[int, bool]] = {
             str(id_): (int(line), bool(active)) for id_, line, active in state.get("recent", [])
         }
@@ -38,23 +39,23 @@ class Branches:
         recent = [[id_, line, active] for id_, (line, active) in self._recent.items()]
         return {"recent": recent, "prompt": self._prompt_line, "leaf": self._leaf}
 
-    def add(self, line: int, link: Link, side: bool) -> tuple[Activity, ...]:
-        """Take in the next record; ``side`` marks one of a sub-agent, which never leads the path."""
+    def add(self, line: int, link: Link, leads: bool) -> tuple[Activity, ...]:
+        """Take in the next record. ``leads``: a prompt or a reply, and none of a sub-agent's; the path ends at these."""
         parent_line, parent_active = self._recent.get(link.parent, (0, True))
-        known = parent_line > 0 or not link.parent
-        stale = known and link.parent != "" and parent_line < self._prompt_line
+        straight = not link.parent or (parent_active and parent_line >= self._prompt_line and parent_line > 0)
         changes: tuple[Activity, ...] = ()
         active = True
-        if link.prompt:
-            if self._prompt_line and (stale or not known or not parent_active):
-                changes = self._move(line, link)
-            self._prompt_line = line
-            self._leaf = link.id
-        elif not parent_active:
+        if leads and not straight and self._prompt_line:
+            changes = self._move(link_key(link.id), (line, link))
+        elif not leads and not parent_active:
             active = False
             changes = (Activity(line, line, False),)
-        elif not side and not stale:
+        if self._tree is not None:
+            self._tree.append(line, _keyed(link))
+        if leads:
             self._leaf = link.id
+        if leads and link.prompt:
+            self._prompt_line = line
         self._remember(link.id, line, active)
         return changes
 
@@ -68,23 +69,17 @@ class Branches:
 
     def move_to(self, leaf: str) -> tuple[Activity, ...]:
         """Follow an explicit statement of the harness about the end of the live path."""
-        if leaf == self._leaf:
-            return ()
-        tree = Tree(self._history())
-        if not tree.holds(link_key(leaf)):
-            return ()
-        before = tree.inactive(link_key(self._leaf))
-        after = tree.inactive(link_key(leaf))
+        changes = self._move(link_key(leaf), None)
         self._leaf = leaf
-        self._prompt_line = tree.last_prompt(after)
-        self._mark(after)
-        return tuple(tree.changes(before, after))
+        return changes
 
-    def _move(self, line: int, link: Link) -> tuple[Activity, ...]:
-        tree = Tree(self._history())
+    def _move(self, leaf: str, new: tuple[int, Link] | None) -> tuple[Activity, ...]:
+        tree = self._tree = self._tree or Tree(self._history())
         before = tree.inactive(link_key(self._leaf))
-        tree.append(line, Link(link_key(link.id), link_key(link.parent), link.prompt))
-        after = tree.inactive(link_key(link.id))
+        if new:
+            tree.append(new[0], _keyed(new[1]))
+        after = tree.inactive(leaf)
+        self._prompt_line = tree.last_prompt(after)
         self._mark(after)
         return tuple(tree.changes(before, after))
 
@@ -98,6 +93,10 @@ class Branches:
             del self._recent[next(iter(self._recent))]
 
 
+def _keyed(link: Link) -> Link:
+    return Link(link_key(link.id), link_key(link.parent), link.prompt)
+
+
 class Tree:
     """All records of a file in order, by line and parent. Costs time and memory in proportion to them."""
 
@@ -108,16 +107,16 @@ class Tree:
             self.append(line, link)
 
     def append(self, line: int, link: Link) -> None:
-        """Add the next record. Of records with the same id the first one counts."""
+        """Add the next record, once. Of records with the same id the first one counts."""
+        if self._links and self._links[-1] == (line, link):
+            return
         self._index.setdefault(link.id, len(self._links))
         self._links.append((line, link))
 
-    def holds(self, id_: str) -> bool:
-        """True if the record is in the file."""
-        return id_ in self._index
-
     def inactive(self, leaf: str) -> set[int]:
-        """The lines of records that are off the live path which ends at ``leaf``."""
+        """The lines of records that are off the live path which ends at ``leaf``; none for an unknown leaf."""
+        if leaf not in self._index:
+            return set()
         path, floor = self._path(leaf)
         roots: dict[str, str] = {}
         members: dict[str, list[int]] = {}

@@ -17,6 +17,7 @@ _BY_REASON: Mapping[str, str] = {
         message.diagnostics message.context_management content.id tool_use_id toolUseID attachment.processId
         attachment.source_uuid attachment.timestamp content.caller compactMetadata .snapshotMessageId
         .microcompactMetadata .classifierMetaLines .imagePasteIds .thinkingMetadata toolUseResult.usage
+        type error.headers requestID request_id
         toolUseResult.toolStats
     """,
     "encrypted or encoded bytes": """
@@ -27,6 +28,7 @@ _BY_REASON: Mapping[str, str] = {
         toolUseResult.newString toolUseResult.oldTodos toolUseResult.newTodos toolUseResult.gitDiff
         toolUseResult.questions toolUseResult.prompt toolUseResult.file.content .todos .planContent .lastPrompt
         attachment.content.subject attachment.content.description attachment.content.activeForm
+        attachment.displayPath
     """,
     "a title; kept as the session's name": """
         .aiTitle .agentSetting

@@ -102,14 +102,14 @@ class TranscriptReader:
                 activity += self._follow_leaf(record)
             id_ = record.get("uuid")
             if isinstance(id_, str) and id_:
-                links.append((_link(id_, record, found), sheet.side))
+                links.append(_link(id_, record, found, sheet.side))
             delivered += _receipts(record)
             measure = self._measure(record) or measure
             entries += [self._placed(entry, sheet.side) for entry in found]
         link = None
         if links:
-            link, side = _joined(links)
-            activity += self._branches.add(raw.line, link, side)
+            link, leads = _joined(links)
+            activity += self._branches.add(raw.line, link, leads)
             for other, _ in links[:-1]:
                 self._branches.alias(other.id, raw.line)
         return Parsed(tuple(entries), reasons, tuple(activity), link, measure, False, delivered)
@@ -283,22 +283,24 @@ def _parent_of(path: str) -> str:
     return parts[parts.index("subagents") - 1]
 
 
-def _link(id_: str, record: Mapping[str, Any], entries: list[Entry]) -> Link:
+def _link(id_: str, record: Mapping[str, Any], entries: list[Entry], side: bool) -> tuple[Link, bool]:
+    """A record's link, and whether the live path may end at it: at the human's prompts and the agent's replies."""
     parent = text_of(record.get("parentUuid")) or text_of(record.get("logicalParentUuid"))
     prompt = (
-        record.get("type") == "user"
+        not side
+        and record.get("type") == "user"
         and any(entry.speaker == "human" and entry.kind in ("user", "tool_call") for entry in entries)
         and not any(entry.kind == "tool_result" for entry in entries)
     )
-    return Link(id_, parent, prompt)
+    return Link(id_, parent, prompt), prompt or (not side and record.get("type") == "assistant")
 
 
 def _joined(links: list[tuple[Link, bool]]) -> tuple[Link, bool]:
     """One link for a line: two records that stand on one line are one step of the path."""
     if len(links) == 1:
         return links[0]
-    (first, _), (last, side) = links[0], links[-1]
-    return Link(last.id, first.parent, any(link.prompt for link, _ in links)), side
+    prompt = any(link.prompt for link, _ in links)
+    return Link(links[-1][0].id, links[0][0].parent, prompt), any(leads for _, leads in links)
 
 
 def _receipts(record: Mapping[str, Any]) -> tuple[str, ...]:

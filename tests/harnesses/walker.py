@@ -14,25 +14,29 @@ from typing import Any
 SHORTEST = 20
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _INDEX = re.compile(r"\[\d+\]")
+_BREAK = re.compile(r"\n|(?=<)|(?<=>)|(?<=\AError: )")
 
 
 def missing_strings(path: Path, ignored: set[str], texts: Iterable[str]) -> list[tuple[int, str, str]]:
     """List the strings of a JSONL file, 20 characters or longer, that stand in none of the texts.
 
     Each as (line, dotted key path, start of the string). ``ignored`` holds keys, or dotted ends of a key path
-    (``toolUseResult.originalFile``) with or without list indexes; everything below such a key is passed over.
+    (``toolUseResult.originalFile``), without list indexes; a leading dot means a key of the record itself. Everything
+    below such a key is passed over. A string may be divided over texts: it is then looked for line by line,
+    tag by tag, and without the word Error that a program puts before it.
     """
     haystack = "\x00".join(texts)
-    ends = tuple("." + key for key in ignored)
+    top = {key for key in ignored if key.startswith(".")}
+    ends = tuple("." + key for key in ignored if not key.startswith("."))
     missing: list[tuple[int, str, str]] = []
     found: set[str] = set()
     for number, line in enumerate(path.read_bytes().split(b"\n"), 1):
         for value in _objects(line.decode("utf-8", "replace")):
-            for key, text in _strings(value, "", ends):
+            for key, text in _strings(value, "", top, ends):
                 text = _repaired(text).strip()
                 if len(text) < SHORTEST or text in found:
                     continue
-                if text in haystack:
+                if text in haystack or all(part in haystack for part in _parts(text)):
                     found.add(text)
                 else:
                     missing.append((number, key.lstrip("."), text[:80]))
@@ -57,17 +61,25 @@ def _objects(text: str) -> Iterator[Any]:
         position = text.find("{", end)
 
 
-def _strings(value: Any, key: str, ends: tuple[str, ...]) -> Iterator[tuple[str, str]]:
-    if key and _INDEX.sub("", key).endswith(ends):
+def _strings(value: Any, key: str, top: set[str], ends: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+    plain = _INDEX.sub("", key)
+    if key and (plain in top or plain.endswith(ends)):
         return
     if isinstance(value, str):
         yield key, value
     elif isinstance(value, dict):
         for name, item in value.items():
-            yield from _strings(item, f"{key}.{name}", ends)
+            yield from _strings(item, f"{key}.{name}", top, ends)
     elif isinstance(value, list):
         for index, item in enumerate(value):
-            yield from _strings(item, f"{key}[{index}]", ends)
+            yield from _strings(item, f"{key}[{index}]", top, ends)
+
+
+def _parts(text: str) -> Iterator[str]:
+    for line in _BREAK.split(text):
+        part = line.strip()
+        if len(part) >= SHORTEST:
+            yield part
 
 
 def _repaired(text: str) -> str:
