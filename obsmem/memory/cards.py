@@ -107,7 +107,7 @@ class CardBuilder:
             self._hear(entry)
         elif entry.kind == "assistant" and entry.speaker == "agent":
             self._listen(entry)
-        elif entry.kind == "tool_call" and entry.speaker == "agent":
+        elif entry.kind == "tool_call" and entry.speaker in ("agent", "human"):
             self._call(entry)
         elif entry.kind == "tool_result" and entry.speaker in ("tool", "human"):
             self._return(entry)
@@ -190,21 +190,20 @@ class CardBuilder:
         seqs = (int(pending["seq"]), entry.seq)
         self._running = ""
         head = entry.text[:600]
-        if entry.speaker == "human" or (entry.ok is not True and _REFUSED.search(head)):
+        if entry.ok is not True and _REFUSED.search(head):
             self._refuse(pending, entry, seqs)
             return
         self._finish(pending, entry, seqs)
+        for action in entry.actions:  # a result may tell of the to-do list what its call did not know
+            if action.kind == "todo" and action.items:
+                self._end_todo({"items": _todo_items(action)}, entry, seqs)
 
     def _refuse(self, pending: Pending, entry: Entry, seqs: tuple[int, ...]) -> None:
-        """The human stopped a call; what they said with it counts as any other words of theirs."""
+        """The human stopped a call. Words that they said with it come in a human entry of their own, too."""
         match = _REFUSAL_WORDS.search(entry.text)
-        words = match.group(1).strip() if match else entry.text.strip() if entry.speaker == "human" else ""
-        if "User feedback" not in words and words.lower().startswith("none"):
-            words = ""
+        words = match.group(1).partition("\n\nNote: ")[0].strip() if match else ""
         self._refused = True
         self._add("interruption", seqs, entry.at, subject=pending["label"], text=words)
-        if words:
-            self._instruct(words, entry)
 
     def _finish(self, pending: Pending, entry: Entry, seqs: tuple[int, ...]) -> None:
         failed = entry.ok is False
@@ -280,16 +279,20 @@ def _deed(action: Action, entry: Entry, cwd: str) -> Pending | None:
     if action.kind == "fetch" and (action.command or action.path):
         return {"kind": "fetch", "subject": (action.path or action.command)[:500]}
     if action.kind == "todo" and action.items:
-        return {"kind": "todo", "items": [[key, status, text[:300]] for key, status, text in action.items[:TODO_LIMIT]]}
+        return {"kind": "todo", "items": _todo_items(action)}
     if action.kind in ("ask", "plan"):
         return {"kind": action.kind, "subject": (action.command or action.new or entry.text).strip()[:400]}
     return None
 
 
+def _todo_items(action: Action) -> list[list[str]]:
+    return [[key, status, text[:300]] for key, status, text in action.items[:TODO_LIMIT]]
+
+
 def _merged_todos(known: list[list[str]], items: list[list[str]], result: str) -> list[list[str]]:
     """The list after a call. A whole list replaces the known one; a single item with an id, or with the id that its
     result names ("#3"), changes or joins it."""
-    if len(items) != 1:
+    if len(items) != 1 or items[0][0] == "0":  # "0" is a place in a whole list of one
         return items
     key, status, text = items[0]
     if not key:

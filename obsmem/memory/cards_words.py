@@ -20,12 +20,13 @@ _CUES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
     for cue, pattern in (
         (
             "forbid",
-            r"(?:^|[,;:(—-] ?|\b(?:please|you|we|should|must|and|but|so|just|can|sure to|want to|remember to|try to) )(?:never|avoid)\b(?! mind)"
+            r"(?:^|[,;:(—-] ?|\b(?:please|you|we|should|must|and|but|so|just|can|sure to|want to|remember to|try to) )never\b(?! mind)"
+            r"|(?:^|[,;:(—-] ?|\b(?:please|should|must) )avoid\b"
             r"|\b(?:do not (?!know|think|see|have|understand|need)|must not|mustn'?t|should not be|shouldn'?t|stop \w+ing|not allowed|forbidden|hands off)\b"
             r"|(?<!\bi )(?<!\bwe )(?<!\bthey )(?<!\byou )\bdon['’]?t (?!know|think|you\b|worry|see|understand|have|need|mind|forget)\w"
             r"|\b(?:i|we) (?:really )?(?:don['’]?t|do not) (?:want|like|use|allow)\b"
             r"|\bwithout (?:touching|changing|editing|modifying|breaking)\b|\bleave \S+(?: \S+)? (?:alone|untouched|as (?:it )?is)\b"
-            r"|^no (?:more |new )?(?!worries|problem|need|idea|one|it|that|this|i\b|we\b|you\b|the\b|let|revert|so\b|but\b|just|not\b|still|way)[a-z]{3,}"
+            r"|^no (?:more |new )?(?!worries|problem|need|idea|one|it|that|this|i\b|we\b|you\b|the\b|let|revert|so\b|but\b|just|not\b|still|way)(?!\w*_)[a-z]{3,}"
             r"|\b(?:niemals|nie wieder|auf keinen fall|bitte nicht|nicht (?:anfassen|ändern|löschen))\b"
             r"|\b(?:jamais|n['e][^.]{0,20} pas |évite[rz]?)|\b(?:nunca|evita|no (?:uses|toques|cambies|hagas))\b"
             r"|不要|禁止|切勿|不许|别(?:再|用|改|动)",
@@ -33,7 +34,7 @@ _CUES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
         (
             "prefer",
             r"(?:^|[,;:(—-] ?|\b(?:please|you|we|should|must|and|but|so|sure to|want to|remember to|sure you|sure we) )always\b"
-            r"|\b(?:prefer(?:ably)?|from now on|going forward|in (?:the )?future|whenever|every time|stick (?:to|with))\b"
+            r"|\b(?:prefer(?:ably)?|from now on|going forward|in (?:the )?future,|whenever|every time|stick (?:to|with))\b"
             r"|\bi(?:'d| would)? like (?!to (?:see|know|do|have|get|add|understand))|\bplease keep\b|\bmake sure (?:to|you|that you) always\b"
             r"|\buse \S+(?: \S+)?,? (?:instead of|rather than|not|over) |\binstead of\b.{1,60}\buse\b"
             r"|\b(?:immer|bevorzug\w*|lieber|ab jetzt|ab sofort)\b|\b(?:toujours|préfère|désormais)\b|\b(?:siempre|prefiero)\b"
@@ -81,7 +82,7 @@ _ONE_OFF = re.compile(
 )
 _THIS_ONCE = re.compile(r"\bi(?:['’]d| would) (?:\w+ )?(?:prefer|like)\b", re.IGNORECASE)
 _LASTING = re.compile(
-    r"\b(?:never|always|from now on|going forward|in (?:the )?future|whenever|every time|prefer)\b|总是|始终|以后|今后|ab jetzt|désormais|siempre|nunca",
+    r"\b(?:never|always|from now on|going forward|in (?:the )?future,|whenever|every time|prefer)\b|总是|始终|以后|今后|ab jetzt|désormais|siempre|nunca",
     re.IGNORECASE,
 )
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=\S)|(?<=[。！？；])")

@@ -149,7 +149,7 @@ def _todos(facts: list[Fact], sight: Sight, past: Fold) -> list[Draft]:
     before = {(text, status) for _, status, text, _ in past.state().todos}
     known = {text for text, _ in before}
     after = [(str(text), str(status)) for _, status, text in lists[-1].detail.get("items", ())]
-    shown = {text for text, _ in after if any(sight.sees(fact, text) for fact in lists)}
+    shown = {text for text, _ in after if text and any(sight.sees(fact, text) for fact in lists)}
     done = [text for text, status in after if status == "done" and (text, status) not in before and text in shown]
     opened = [text for text, status in after if status != "done" and text not in known and text in shown]
     parts = []

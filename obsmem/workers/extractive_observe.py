@@ -13,7 +13,7 @@ from obsmem.core.ids import entry_id
 from obsmem.core.model import RELEVANCES, Card, Fact, Request
 from obsmem.workers.extractive_deeds import deed_notes
 from obsmem.workers.extractive_draft import Draft, Sight
-from obsmem.workers.extractive_words import word_notes
+from obsmem.workers.extractive_words import Heard, word_notes
 
 NOTES_PER_TOKENS = 40 / 10_000
 FEWEST_ALLOWED = 15
@@ -27,9 +27,9 @@ def observe(request: Request) -> list[dict[str, Any]]:
     past = Fold().add(request.state)
     drafts: list[Draft] = []
     turns = _turns(request.cards)
-    answered = {fact.seqs[0] for facts in turns for fact in facts if fact.kind == "answer"}
+    heard = Heard([fact for facts in turns for fact in facts])
     for facts in turns:
-        drafts += word_notes(facts, sight, answered)
+        drafts += word_notes(facts, sight, heard)
         drafts += deed_notes(facts, sight, past)
         for fact in facts:
             past.take(fact)

@@ -9,7 +9,7 @@ import re
 
 from obsmem.core.model import Fact, Relevance
 from obsmem.workers.extractive_draft import Draft, Sight
-from obsmem.workers.extractive_lines import CUT, NOTE_LIMIT, clip, code, plain, quote
+from obsmem.workers.extractive_lines import CUT, NOTE_LIMIT, clip, code, one_line, plain, quote
 
 SHORT_WORDS = 300
 SHORT_ANSWER = 120
@@ -39,17 +39,27 @@ _STRONG_REASON = re.compile(
 )
 
 
-def word_notes(facts: list[Fact], sight: Sight, answered: set[int]) -> list[Draft]:
-    """Drafts for the words of one turn; ``answered`` are the entries whose question the user has heard."""
+class Heard:
+    """What of a chunk's words is told together: questions with their answers, refusals with the words that followed."""
+
+    def __init__(self, facts: list[Fact]) -> None:
+        self.answered = {fact.seqs[0] for fact in facts if fact.kind == "answer"}
+        self.said = {one_line(fact.text) for fact in facts if fact.kind == "instruction"}
+        self.refusals = {one_line(fact.text): fact for fact in facts if fact.kind == "interruption" and fact.text}
+
+
+def word_notes(facts: list[Fact], sight: Sight, heard: Heard) -> list[Draft]:
+    """Drafts for the words of one turn."""
     answers = {fact.seqs[-1]: fact for fact in facts if fact.kind == "answer"}
-    stopped = {fact.seqs[-1]: fact for fact in facts if fact.kind == "interruption"}
     drafts: list[Draft | None] = []
     for fact in facts:
         if fact.kind == "instruction":
-            drafts += _instruction(fact, answers.pop(fact.seqs[-1], None), stopped.pop(fact.seqs[-1], None), sight)
+            refusal = heard.refusals.get(one_line(fact.text))
+            drafts += _instruction(fact, answers.pop(fact.seqs[-1], None), refusal, sight)
     drafts += [_answer(fact, sight) for fact in answers.values()]
-    drafts += [_interruption(fact, sight) for fact in stopped.values()]
-    drafts += _agent(facts, sight, answered)
+    stopped = [fact for fact in facts if fact.kind == "interruption" and one_line(fact.text) not in heard.said]
+    drafts += [_interruption(fact, sight) for fact in stopped]
+    drafts += _agent(facts, sight, heard.answered)
     return [draft for draft in drafts if draft is not None]
 
 
@@ -63,7 +73,7 @@ def _instruction(fact: Fact, answer: Fact | None, stopped: Fact | None, sight: S
     if stopped is not None:
         what = f"User refused {code(stopped.subject)}" if stopped.subject else "User stopped the agent"
         weight: Relevance = "critical" if {"forbid", "correct", "prefer"} & set(fact.detail.get("cues", ())) else "high"
-        return [_draft(f"{what}: {quote(fact.text)}", weight, sight, stopped)]
+        return [_draft(f"{what}: {quote(fact.text)}", weight, sight, stopped, fact)]
     short = len(fact.text) <= SHORT_ANSWER
     if answer is not None and _answers(fact.text) and sight.sees(answer, answer.subject):
         text = f"User answered {quote(fact.text)} to {quote(plain(answer.subject), 240)}"
@@ -113,6 +123,8 @@ def _answer(fact: Fact, sight: Sight) -> Draft | None:
 
 
 def _interruption(fact: Fact, sight: Sight) -> Draft | None:
+    if fact.text and sight.sees(fact, fact.text):
+        return _draft(f"User refused {code(fact.subject)}: {quote(fact.text)}", "high", sight, fact)
     if not fact.subject or not sight.sees(fact, fact.subject):
         return _draft("User interrupted the agent", "low", sight, fact)
     return _draft(f"User stopped {code(fact.subject)}", "medium", sight, fact)
