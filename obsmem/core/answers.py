@@ -90,8 +90,9 @@ def _repaired(text: str, start: int) -> tuple[Any, int]:
         except (ValueError, RecursionError):
             pass
     try:
-        return ast.literal_eval(region), end  # single quotes, as in Python
-    except (ValueError, SyntaxError, RecursionError, MemoryError):
+        value = ast.literal_eval(region)  # single quotes, as in Python
+        return json.loads(json.dumps(value)), end
+    except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
         raise WorkerError("The worker's answer is no valid JSON. Nothing of it was kept.", retry=True) from None
 
 

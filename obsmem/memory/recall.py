@@ -15,11 +15,13 @@ from obsmem.core.clock import Clock, utc_minute
 from obsmem.core.ids import entry_id, shorten
 from obsmem.core.mask import mask
 from obsmem.core.model import Entry, Note, Reflection
-from obsmem.core.tokens import clip, clip_tail, estimate
+from obsmem.core.tokens import clip, clip_tail, estimate, excerpt
 from obsmem.memory.lines import line, reflection_line
 
 DEFAULT_BUDGET = 2000
 SMALLEST_EXCERPT = 40  # tokens; an entry gets at least this much, or only its heading
+
+LEFT_OUT_LINE = 60  # tokens for the line that names the entries for which there was no room
 
 VOICES = {"user": "the user said it", "tool": "a tool showed it", "agent": "the agent claimed it"}
 
@@ -95,7 +97,8 @@ def with_context(cited: Sequence[Source], session: str, entries: Sequence[Entry]
 
 
 def render(found: Found, budget: int = DEFAULT_BUDGET, clock: Clock = utc_minute, *, raw: bool = False) -> str:
-    """Write what was found in at most ``budget`` tokens (the notes' own lines come on top where they alone are more).
+    """Write what was found in at most ``budget`` tokens. Notes come first and take at most
+    half of it where entries follow; what has no room is counted and named.
 
     ``raw`` leaves secrets and control characters in, for a person at a terminal who asked for it.
     """
@@ -108,10 +111,24 @@ def render(found: Found, budget: int = DEFAULT_BUDGET, clock: Clock = utc_minute
     if found.status == "no_source":
         head.append("No entries stand behind it.")
     there = [(source, source.entry) for source in found.sources if source.entry is not None]
-    room = budget - estimate("\n".join(head))
-    blocks = _blocks(there, room, clock, raw=raw)
-    text = "\n\n".join(["\n".join(head), *blocks]) if head else "\n\n".join(blocks)
+    top = "\n".join(_fit_lines(head, budget // 2 if there else budget))
+    blocks = _blocks(there, budget - estimate(top), clock, raw=raw)
+    text = "\n\n".join([top, *blocks] if top else blocks)
     return text if raw else mask(text)
+
+
+def _fit_lines(lines: Sequence[str], room: int) -> list[str]:
+    """The first lines that fit; a long one is cut inside, and what does not fit is counted."""
+    more = "(and {} more lines; recall the ids one by one)"
+    room -= estimate(more) + 4
+    kept: list[str] = []
+    for text in lines:
+        shown = excerpt(text, room, " […] ")
+        if not shown or (kept and shown != text):
+            return [*kept, more.format(len(lines) - len(kept))]
+        kept.append(shown)
+        room -= estimate(shown + "\n")
+    return kept
 
 
 def cut(text: str, start: int, end: int, *, raw: bool = False) -> str:
@@ -213,16 +230,38 @@ def _blocks(there: Sequence[tuple[Source, Entry]], room: int, clock: Clock, *, r
     headings = [_heading(source, entry, clock) for source, entry in there]
     texts = [_words(entry.text, raw=raw).rstrip("\n") for _, entry in there]
     costs = [estimate(text) for text in texts]
-    room -= sum(estimate(heading + "\n\n\n") for heading in headings)
-    shares = [0] * len(there)
-    remaining = sorted(range(len(there)), key=lambda index: costs[index])
-    for done, index in enumerate(remaining):
-        shares[index] = min(costs[index], max(0, room) // (len(remaining) - done))
-        room -= shares[index]
-    return [
-        f"{heading}\n{_excerpt(text, share, source.id)}"
-        for heading, text, share, (source, _) in zip(headings, texts, shares, there, strict=True)
+    floors = [
+        min(cost, estimate(_all_of(text, source.id)))
+        for cost, text, (source, _) in zip(costs, texts, there, strict=True)
     ]
+    overhead = [estimate(heading + "\n\n\n") + floor for heading, floor in zip(headings, floors, strict=True)]
+    kept = _how_many(overhead, room)
+    left = [source.id for source, _ in there[kept:]]
+    spare = room - sum(overhead[:kept]) - (LEFT_OUT_LINE if left else 0)
+    shares = list(floors[:kept])
+    by_size = sorted(range(kept), key=lambda index: costs[index])
+    for done, index in enumerate(by_size):
+        more = min(costs[index] - floors[index], max(0, spare) // (kept - done))
+        shares[index] += more
+        spare -= more
+    blocks = [
+        f"{headings[index]}\n{_excerpt(texts[index], shares[index], there[index][0].id)}" for index in range(kept)
+    ]
+    if left:
+        blocks.append(clip(f"{len(left)} more entries, each by itself with recall: {' '.join(left)}", LEFT_OUT_LINE))
+    return blocks
+
+
+def _how_many(costs: Sequence[int], room: int) -> int:
+    """How many from the front fit, with room for the line that names the others where there are any."""
+    if sum(costs) <= room:
+        return len(costs)
+    used = 0
+    for index, cost in enumerate(costs):
+        used += cost
+        if used > room - LEFT_OUT_LINE:
+            return index
+    return len(costs)
 
 
 def _heading(source: Source, entry: Entry, clock: Clock) -> str:
@@ -241,7 +280,7 @@ def _excerpt(text: str, budget: int, name: str) -> str:
     """Head and tail with a mark between that says which characters are left out, and how to get them."""
     if estimate(text) <= budget:
         return text
-    whole = f"[… {len(text)} characters: recall {name} --range 0:{len(text)} …]"
+    whole = _all_of(text, name)
     room = budget - estimate(whole) - estimate("\n\n")
     if room < SMALLEST_EXCERPT:
         return whole
@@ -249,3 +288,7 @@ def _excerpt(text: str, budget: int, name: str) -> str:
     tail = clip_tail(text[len(head) :], room // 2)
     start, end = len(head), len(text) - len(tail)
     return f"{head}\n[… {end - start} characters left out: recall {name} --range {start}:{end} …]\n{tail}"
+
+
+def _all_of(text: str, name: str) -> str:
+    return f"[… {len(text)} characters: recall {name} --range 0:{len(text)} …]"
