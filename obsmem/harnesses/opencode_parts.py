@@ -146,7 +146,9 @@ def _outcome(tool: str, state: Mapping[str, Any]) -> tuple[str | None, bool | No
         return None, None, None
     text = flatten(state.get("output"))
     exit_code = _whole(details.get("exit"))
-    if exit_code is None and "exit" not in details and tool in _SHELLS:
+    if exit_code is None and "exit" in details:
+        return text, None, None  # the command was killed
+    if exit_code is None and tool in _SHELLS:
         exit_code = exit_code_in(text)
     return text, not exit_code, exit_code
 

@@ -43,6 +43,8 @@ class OpenCodeReader:
     def read(self, raw: Raw) -> Parsed:
         """Turn one record into entries or reasons. Never raises on bad input."""
         record = interpret(raw.data)
+        if not raw.complete and _TORN.intersection(record.reasons):
+            return Parsed(skipped=("not JSON",))  # it may be whole when the file is read again
         if record.session is not None:
             self._learn_session(record.session)
         measure = self._learn_message(record.message) if record.message is not None else None
@@ -140,6 +142,7 @@ class OpenCodeReader:
         return entry._replace(speaker="agent") if self.session.role == "subagent" else entry
 
 
+_TORN = frozenset(("not JSON", "frame of the document"))
 _VOICES: Mapping[str, tuple[EntryKind, Speaker]] = {
     "user": ("user", "human"),
     "assistant": ("assistant", "agent"),
