@@ -18,12 +18,12 @@ REGISTRY = {
     "opencode": "obsmem.harnesses.opencode",
 }
 
-# Name -> the event that ends a turn, and the payload's keys for session id, transcript and working folder.
+# Name -> the event that ends a turn; the payload's keys for session id, transcript and working folder; our answer.
 TURN_ENDS = {
-    "claude-code": ("Stop", "session_id", "transcript_path", "cwd"),
-    "codex": ("Stop", "session_id", "transcript_path", "cwd"),
-    "cursor": ("stop", "conversation_id", "transcript_path", "workspace_roots"),
-    "opencode": ("session.idle", "sessionID", "transcript", "directory"),
+    "claude-code": ("Stop", "session_id", "transcript_path", "cwd", ""),
+    "codex": ("Stop", "session_id", "transcript_path", "cwd", ""),
+    "cursor": ("stop", "conversation_id", "transcript_path", "workspace_roots", "{}"),
+    "opencode": ("session.idle", "sessionID", "db", "directory", ""),
 }
 
 
@@ -35,7 +35,7 @@ def load(name: str) -> Harness:
         from obsmem.core.errors import UsageError
 
         raise UsageError(f"There is no harness named {name!r}. Known are: {', '.join(REGISTRY)}.")
-    module: Harness = import_module(REGISTRY[name])  # type: ignore[assignment]
+    module: Harness = import_module(REGISTRY[name])
     return module
 
 

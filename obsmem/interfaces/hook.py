@@ -64,10 +64,10 @@ def _run(home: str, arguments: list[str], script: str) -> str:
         return "started"
     if what.kind == "session_start" and what.source not in ("startup", "clear", "resume"):
         part, _ = _part(arguments)
-        delivery, parts = freeze(folder, time.time())
+        _, parts = freeze(folder, time.time())
         if not parts and part == 1:
             process.run(home, script, ["maintain", *work, "--before-compact"], RENDER_SECONDS)
-            delivery, parts = freeze(folder, time.time())
+            _, parts = freeze(folder, time.time())
         text = parts[part - 1] if part <= len(parts) else ""
         from obsmem.core.model import HookAnswer
 
@@ -87,8 +87,9 @@ def _nothing(module: object, what: object) -> str:
 
 def _end_turn(home: str, harness: str, script: str) -> str:
     """Start the maintainer if enough has been said since it last read; do nothing else."""
-    _, session_key, transcript_key, folder_key = TURN_ENDS[harness]
+    _, session_key, transcript_key, folder_key, answer = TURN_ENDS[harness]
     payload = read_payload()
+    sys.stdout.write(answer)
     session_id, transcript, cwd = (_text(payload.get(key)) for key in (session_key, transcript_key, folder_key))
     if switched_off(home, cwd):
         return ""
@@ -138,13 +139,13 @@ class _Scanning:
 def parse_json(text: str) -> object:
     """Parse JSON with the C scanner alone: importing ``json`` costs more than a turn-end hook's whole work."""
     try:
-        from _json import make_scanner  # type: ignore[import-not-found]
+        from _json import make_scanner
     except ImportError:
         import json
 
         return json.loads(text)
     try:
-        value, _ = make_scanner(_Scanning)(text, 0)
+        value, _ = make_scanner(_Scanning)(text, 0)  # type: ignore[arg-type]
     except StopIteration:
         return None
     return value
@@ -169,7 +170,7 @@ def _part(arguments: list[str]) -> tuple[int, int]:
 def _set_alarm(seconds: int) -> None:
     """End this process quietly after ``seconds``, whatever it hangs on (a standard input that is never closed)."""
     try:
-        import _signal
+        import _signal  # type: ignore[import-not-found]
     except ImportError:
         return
     if hasattr(_signal, "alarm"):

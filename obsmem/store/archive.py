@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from obsmem.core.errors import NotFound, StoreError
 from obsmem.core.ids import handle_candidates
 from obsmem.core.model import EntryKind, Place, Session, Speaker
-from obsmem.store.archive_schema import KINDS, MIGRATIONS, OBSERVABLE, SEQ_BITS, SPEAKERS, row_number
+from obsmem.store.archive_schema import KIND_CODES, KINDS, MIGRATIONS, OBSERVABLE, SEQ_BITS, SPEAKERS, row_number
 from obsmem.store.schema import open_database, transaction
 
 _SESSION_COLUMNS = (
@@ -181,11 +181,11 @@ class Archive:
         ).fetchone()
         return int(row[0])
 
-    def seqs(self, session: int, where: str, first: int = 0) -> list[int]:
-        """The seqs of a session's entries that meet an SQL condition on the entries table."""
+    def boundaries(self, session: int, first: int = 0) -> list[int]:
+        """The seqs of a session's compaction boundaries from ``first`` on."""
         rows = self.connection.execute(
-            f"SELECT no FROM entries WHERE no BETWEEN ? AND ? AND {where} ORDER BY no",
-            (row_number(session, first), row_number(session + 1, 0) - 1),
+            "SELECT no FROM entries WHERE no BETWEEN ? AND ? AND kind=? AND active=1 AND replaced_by IS NULL ORDER BY no",
+            (row_number(session, first), row_number(session + 1, 0) - 1, KIND_CODES["boundary"]),
         )
         return [row[0] & ((1 << SEQ_BITS) - 1) for row in rows]
 

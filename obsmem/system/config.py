@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from obsmem.core.errors import ConfigError
 from obsmem.system.paths import APP
@@ -62,13 +62,14 @@ KEYS: dict[str, tuple[Any, dict[str, Any], str]] = {
 }
 
 
-class Config(NamedTuple):
+class Config:
     """The values in force and, for each key, where it came from ('default', a file's path, or a variable's name)."""
 
-    values: Mapping[str, Any]
-    origins: Mapping[str, str]
+    def __init__(self, values: Mapping[str, Any], origins: Mapping[str, str]) -> None:
+        self.values = values
+        self.origins = origins
 
-    def __getitem__(self, key: Any) -> Any:
+    def __getitem__(self, key: str) -> Any:
         """The value of a key."""
         return self.values[key]
 
@@ -103,7 +104,8 @@ def load(project: str = "") -> Config:
 
     Raises ConfigError naming key and file.
     """
-    values, origins = (dict(part) for part in defaults())
+    values: dict[str, Any] = dict(defaults().values)
+    origins: dict[str, str] = dict(defaults().origins)
     files = [user_file()]
     if project:
         files += _project_file(project)

@@ -1,0 +1,103 @@
+"""Leaving the block where hooks find it, and making it for whoever asks.
+
+Invariant: what is delivered was rendered before, whole, by somebody who had the database; a hook only copies it out.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+
+from obsmem.core.clock import Clock
+from obsmem.core.fold import State, fold
+from obsmem.core.model import Block
+from obsmem.memory.render import render
+from obsmem.store.archive import StoredSession
+from obsmem.system.blockfile import release, write_next
+from obsmem.tasks.cards import cards_of
+from obsmem.tasks.remember import remember
+from obsmem.tasks.store import Store
+
+
+def make_block(
+    store: Store, stored: StoredSession, clock: Clock, *, budget: int | None = None, up_to: int | None = None
+) -> Block:
+    """Render what is remembered of a session, up to seq ``up_to`` where given; ``budget`` in tokens (config's else)."""
+    cards = cards_of(store, stored, up_to)
+    state = fold(cards, stored.session.cwd)
+    return render(
+        stored.session,
+        state,
+        remember(store, stored, up_to),
+        budget=budget if budget is not None else store.config["budget_tokens"],
+        key=store.key(),
+        clock=clock,
+        recall=recall_command(),
+        show=command() + " notes",
+        disk=disk_state(state, stored.session.cwd),
+    )
+
+
+def leave_block(store: Store, stored: StoredSession, clock: Clock, *, fresh: bool = False) -> Block:
+    """Render and leave the block for the next delivery. ``fresh`` ends the delivery that may be going on."""
+    block = make_block(store, stored, clock)
+    folder = store.folder_of(stored)
+    if block.parts:
+        write_next(folder, block.nonce, block.parts)
+        store.memory.record_block(
+            stored.session.handle,
+            block.nonce,
+            block.nonce,
+            len(block.parts),
+            block.tokens,
+            "compact" if fresh else "turn",
+        )
+    if fresh:
+        release(folder)
+    return block
+
+
+def disk_state(state: State, cwd: str) -> dict[str, str]:
+    """Which of the files that a session touched have changed since, or are gone. Nothing where its folder is not here
+    (a transcript from another machine): then nothing can be said."""
+    if not cwd or not os.path.isdir(cwd):
+        return {}
+    marks = {}
+    for path, file in state.files.items():
+        whole = os.path.join(cwd, path)
+        seen = max(file.last_edit_at, file.last_read_at)
+        try:
+            if seen and os.stat(whole).st_mtime * 1000 > seen + 2000:
+                marks[path] = "changed"
+        except OSError:
+            marks[path] = "gone"
+    return marks
+
+
+def script_path() -> str:
+    """The script in front of this package, where it stands beside it; '' in an installed package."""
+    root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    path = os.path.join(root, "observational_memory.py")
+    return path if os.path.isfile(path) and "site-packages" not in root else ""
+
+
+def command() -> str:
+    """How this program is called on this machine."""
+    if shutil.which("observational-memory"):
+        return "observational-memory"
+    script = script_path()
+    return (
+        f"{_quoted(sys.executable)} {_quoted(script)}"
+        if script
+        else f"{_quoted(sys.executable)} -m obsmem.interfaces.cli"
+    )
+
+
+def recall_command() -> str:
+    """How ``recall`` is called on this machine."""
+    return "recall" if shutil.which("recall") else f"{command()} recall"
+
+
+def _quoted(path: str) -> str:
+    return f'"{path}"' if " " in path else path

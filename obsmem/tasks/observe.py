@@ -1,0 +1,192 @@
+"""Running the three passes over a session: choose a stretch, ask, check, commit; then reflect; then drop.
+
+Invariants: coverage moves only together with the accepted notes of exactly the entries that were shown, by
+compare-and-swap; a deliberate empty answer moves it, a failure never does; a stretch that nobody can observe becomes a
+gap with its reason. The three passes run in this order, and dropping follows reflecting.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable
+from typing import NamedTuple
+
+from obsmem.core.clock import Clock
+from obsmem.core.errors import WorkerError
+from obsmem.core.model import Card, Chunk
+from obsmem.memory import drop, observe, reflect
+from obsmem.memory.chunk import chunk_cap, select
+from obsmem.memory.lines import pool
+from obsmem.store.archive import StoredSession
+from obsmem.tasks.ask import ask, cascade
+from obsmem.tasks.cards import cards_of, split_cards
+from obsmem.tasks.entries import read_entries
+from obsmem.tasks.remember import remember
+from obsmem.tasks.store import Store
+from obsmem.workers.base import Worker
+
+STATE_CARDS = 400  # cards before a stretch that a worker is given: enough to know what was failing before
+
+
+class Done(NamedTuple):
+    """What the passes did: stretches, notes, rejected proposals, gaps, reflections, drops."""
+
+    stretches: int = 0
+    notes: int = 0
+    rejected: int = 0
+    gaps: int = 0
+    reflections: int = 0
+    drops: int = 0
+
+    def plus(self, other: Done) -> Done:
+        """The sum, field by field."""
+        return Done(*(a + b for a, b in zip(self, other, strict=True)))
+
+
+def observe_clock(store: Store, stored: StoredSession, covered: int) -> int:
+    """Tokens of new material after ``covered``: the provider's own growth where it reported it, else the estimate.
+
+    Growth counts only within one context window: after a compaction or a model switch it would be negative or wrong.
+    """
+    estimate = store.archive.observable_tokens(stored.no, covered)
+    measures = store.archive.measures(stored.no)
+    before = [context for seq, context in measures if seq <= covered]
+    if not measures or not before or covered < 0 or measures[-1][0] <= covered:
+        return estimate
+    last_seq, last = measures[-1]
+    if last < before[-1] or store.archive.boundaries(stored.no, covered + 1):
+        return estimate
+    return last - before[-1] + store.archive.observable_tokens(stored.no, last_seq)
+
+
+def run_passes(
+    store: Store,
+    stored: StoredSession,
+    clock: Clock,
+    *,
+    drain: bool = False,
+    fast: bool = False,
+    deadline: float = float("inf"),
+    told: Callable[[Done], None] | None = None,
+) -> Done:
+    """Observe what is due, and reflect and drop when their clock says so.
+
+    ``drain`` observes everything to the end, whatever the clock. ``fast`` asks only the extractive worker. ``deadline``
+    (of time.monotonic) ends the work early; what is left stays due. ``told`` hears of each stretch.
+    """
+    team = cascade(store, fast=fast)
+    cards = cards_of(store, stored)
+    done = Done()
+    while time.monotonic() < deadline:
+        covered = store.memory.covered_to(stored.session.handle)
+        if not drain and observe_clock(store, stored, covered) < store.config["observe_after_tokens"]:
+            break
+        step = _observe(store, stored, cards, covered, team, clock)
+        if step is None:
+            break
+        done = done.plus(step)
+        done = done.plus(_reflect_and_drop(store, stored, cards, team, clock))
+        if told is not None:
+            told(done)
+    return done
+
+
+def next_chunk(store: Store, stored: StoredSession, covered: int, cap: int, clock: Clock) -> Chunk | None:
+    """The oldest stretch after ``covered`` that fits into ``cap`` tokens; None where nothing is left."""
+    rows, tokens = [], 0
+    for row in store.archive.observable(stored.no, covered + 1):
+        rows.append(row)
+        tokens += row.tokens
+        if tokens > cap and len(rows) > 1:
+            break
+    return select(read_entries(store, stored, rows), stored.session.handle, cap, clock) if rows else None
+
+
+def _observe(
+    store: Store, stored: StoredSession, cards: list[Card], covered: int, team: list[Worker], clock: Clock
+) -> Done | None:
+    """Observe one stretch; None where nothing is left or somebody else was faster."""
+    handle = stored.session.handle
+    chunk = next_chunk(store, stored, covered, chunk_cap(store.config["chunk_max_tokens"], None), clock)
+    if chunk is None:
+        return None
+    first, last = covered + 1, chunk.last_seq
+    before, within = split_cards(cards, first, last)
+    memory = remember(store, stored)
+    now = int(time.time() * 1000)
+    request = observe.build(
+        chunk, within, before[-STATE_CARDS:], memory, clock(now), store.config["memory_max_tokens"], clock
+    )
+    try:
+        reply, call = ask(store, team, request, first, last)
+    except WorkerError as error:
+        return Done(gaps=1) if store.memory.commit_gap(handle, covered, first, last, str(error)[:200]) else None
+    accepted = observe.accept(reply, chunk, {note.id for note in memory.notes}, now, clock)
+    call = call._replace(items=len(accepted.notes), rejected=len(accepted.rejected))
+    if not store.memory.commit_stretch(call, covered, first, last, shown_hash(chunk), accepted.notes):
+        return None
+    return Done(1, len(accepted.notes), len(accepted.rejected))
+
+
+def shown_hash(chunk: Chunk) -> str:
+    """What is kept of what a call was shown: the hash of its text, which selecting the stretch again must give."""
+    return hashlib.sha256(chunk.text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _reflect_and_drop(store: Store, stored: StoredSession, cards: list[Card], team: list[Worker], clock: Clock) -> Done:
+    """Reflect when enough was observed since the last time, then drop when the pool is over its target."""
+    handle = stored.session.handle
+    covered = store.memory.covered_to(handle)
+    examined = store.memory.progress(handle, "reflect")
+    observed = store.archive.observable_tokens(stored.no, examined) - store.archive.observable_tokens(
+        stored.no, covered
+    )
+    if observed < store.config["reflect_after_tokens"]:
+        return Done()
+    memory = remember(store, stored)
+    if not memory.notes:
+        return Done()
+    seen, _ = split_cards(cards, covered + 1, covered)
+    cap = store.config["memory_max_tokens"]
+    try:
+        reply, call = ask(store, team, reflect.build(memory, seen, handle, cap, clock), examined + 1, covered)
+    except WorkerError:
+        return Done()
+    reflections = reflect.accept(reply, memory.notes, memory.reflections)
+    store.memory.commit_reflections(call._replace(items=len(reflections)), reflections, covered)
+    dropped = _drop(store, stored, seen, team, clock, covered, len(reflections))
+    return Done(reflections=len(reflections), drops=dropped)
+
+
+def _drop(
+    store: Store, stored: StoredSession, seen: list[Card], team: list[Worker], clock: Clock, covered: int, fresh: int
+) -> int:
+    """Retire what is safe to retire; returns how many notes."""
+    handle = stored.session.handle
+    memory = remember(store, stored)
+    target = store.config["pool_target_tokens"]
+    tokens = pool(memory.notes)
+    if not drop.should_run(tokens, target, fresh):
+        return 0
+    tiers = reflect.tiers(memory.notes, memory.reflections)
+    allowed = drop.droppable(memory.notes, tiers, strict=not fresh)
+    most = min(len(allowed), drop.limit(len(memory.notes), tokens, target))
+    if most <= 0:
+        return 0
+    cap = store.config["memory_max_tokens"]
+    request = drop.build(memory._replace(notes=allowed), handle, most, target, cap, clock)._replace(state=tuple(seen))
+    try:
+        reply, call = ask(store, team, request, 0, covered)
+    except WorkerError:
+        return 0
+    chosen = drop.select(drop.accept(reply.items), allowed, tiers, most)
+    store.memory.commit_drops(call._replace(items=len(chosen)), chosen, "retired by the dropper", covered)
+    return len(chosen)
+
+
+def local_clock(at: int) -> str:
+    """A time as this machine's user reads it: ``YYYY-MM-DD HH:MM`` in the local zone."""
+    if at <= 0:
+        return "????-??-?? ??:??"
+    return time.strftime("%Y-%m-%d %H:%M", time.localtime(at / 1000))
