@@ -26,12 +26,11 @@ from obsmem.harnesses.base import (
     Source,
     link_key,
     load_objects,
-    parse_time,
     receipts,
 )
 from obsmem.harnesses.claude_code_blocks import SYNTHETIC, record_entries
 from obsmem.harnesses.claude_code_branches import Branches, History
-from obsmem.harnesses.claude_code_sheet import text_of
+from obsmem.harnesses.claude_code_sheet import Sheet, text_of, time_of
 
 RECENT_CALLS = 64
 MOST_WAITING = 32
@@ -41,6 +40,7 @@ _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z")
 _AGENT_FILE = re.compile(r"agent-(.+)\Z")
 _SUMMARISER = "acompact"
 _SUMMARY_TASK = "Your task is to create a detailed summary of the conversation"
+_CONTEXT_FIELDS = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
 _NAME_RANKS = {"summary": 1, "ai-title": 2, "custom-title": 3}
 _NAME_FIELDS = {"summary": "summary", "ai-title": "aiTitle", "custom-title": "customTitle"}
 
@@ -93,19 +93,19 @@ class TranscriptReader:
         measure: Measure | None = None
         for record in records:
             sheet = record_entries(record, len(entries))
-            found = sheet.entries
             if sheet.reasons:
                 reasons += tuple(dict.fromkeys(sheet.reasons))
-            self._learn(record)
-            activity += self._follow_queue(raw.line, record, found)
-            if record.get("type") == "last-prompt":
-                activity += self._follow_leaf(record)
+            kind = record.get("type")
+            self._learn(record, kind)
+            if kind == "assistant":
+                measure = self._measure(record) or measure
+            elif kind == "attachment":
+                delivered += _receipts(record)
+            activity += self._follow(raw.line, record, kind, sheet.entries)
             id_ = record.get("uuid")
             if isinstance(id_, str) and id_:
-                links.append(_link(id_, record, found, sheet.side))
-            delivered += _receipts(record)
-            measure = self._measure(record) or measure
-            entries += [self._placed(entry, sheet.side) for entry in found]
+                links.append(_link(id_, record, sheet))
+            entries += [self._placed(entry, sheet.side) for entry in sheet.entries]
         link = None
         if links:
             link, leads = _joined(links)
@@ -134,36 +134,32 @@ class TranscriptReader:
                 return entry._replace(speaker="agent")
         return entry
 
-    def _follow_queue(self, line: int, record: Mapping[str, Any], entries: list[Entry]) -> list[Activity]:
-        kind = record.get("type")
+    def _follow(self, line: int, record: Mapping[str, Any], kind: Any, entries: list[Entry]) -> Iterable[Activity]:
+        """What a record says about lines before it: a waiting prompt that has come, or where the live path ends."""
         if kind == "queue-operation":
             human = any(entry.speaker == "human" for entry in entries)
             return self._queue.operate(line, text_of(record.get("operation")), text_of(record.get("content")), human)
+        if kind == "last-prompt":
+            stated = record.get("rewound") is True or record.get("explicit") is True
+            leaf = text_of(record.get("leafUuid"))
+            return self._branches.move_to(leaf) if stated and leaf else ()
         if not self._queue or kind not in ("user", "attachment"):
-            return []
+            return ()
         late = kind == "attachment"
         found: list[Activity] = []
         for entry in entries:
-            if entry.speaker == "human" and entry.kind != "tool_result":
+            if entry.kind == "notice" or (entry.speaker == "human" and entry.kind != "tool_result"):
                 words = entry.actions[0].command if entry.actions else entry.text
                 found += self._queue.repeat(words, late)
-            elif entry.kind == "notice":
-                found += self._queue.repeat(entry.text, late)
         return found
 
-    def _follow_leaf(self, record: Mapping[str, Any]) -> tuple[Activity, ...]:
-        leaf = record.get("leafUuid")
-        stated = record.get("rewound") is True or record.get("explicit") is True
-        return self._branches.move_to(leaf) if stated and isinstance(leaf, str) and leaf else ()
-
-    def _learn(self, record: Mapping[str, Any]) -> None:
+    def _learn(self, record: Mapping[str, Any], kind: Any) -> None:
         """Take the facts of the session from the first record that has them, name and model from the newest."""
         session = self.session
         if not session.cwd and isinstance(cwd := record.get("cwd"), str):
             session = session._replace(cwd=cwd)
-        if not session.started_at and (at := parse_time(record.get("timestamp"))):
+        if not session.started_at and (at := time_of(record.get("timestamp"))):
             session = session._replace(started_at=at)
-        kind = record.get("type")
         if kind == "assistant":
             model = record["message"].get("model") if isinstance(record.get("message"), dict) else None
             if isinstance(model, str) and model not in (session.model, SYNTHETIC):
@@ -172,9 +168,10 @@ class TranscriptReader:
             self.session = session
         if not self._named or not self._begun:
             self._identify(record)
-        if not self.parent_id and isinstance(fork := record.get("forkedFrom"), dict):
+        if "forkedFrom" in record and not self.parent_id and isinstance(fork := record["forkedFrom"], dict):
             self.parent_id = text_of(fork.get("sessionId"))
-        self._learn_name(record, kind)
+        if self._summaries or kind in _NAME_RANKS:
+            self._learn_name(record, kind)
 
     def _identify(self, record: Mapping[str, Any]) -> None:
         session_id = text_of(record.get("sessionId"))
@@ -208,8 +205,6 @@ class TranscriptReader:
 
     def _measure(self, record: Mapping[str, Any]) -> Measure | None:
         """The context that the provider counted: once per reply, which is written as one record per block."""
-        if record.get("type") != "assistant":
-            return None
         if record.get("isSidechain") is True and self.session.role == "main":
             return None
         message = record.get("message")
@@ -218,8 +213,7 @@ class TranscriptReader:
         usage = message.get("usage")
         if not isinstance(usage, dict):
             return None
-        counts = (usage.get(f"{name}input_tokens") for name in ("", "cache_creation_", "cache_read_"))
-        context = sum(count for count in counts if isinstance(count, int))
+        context = sum(count for name in _CONTEXT_FIELDS if isinstance(count := usage.get(name), int))
         reply = text_of(message.get("id"))
         if not context or (reply and reply == self._measured[0] and context <= self._measured[1]):
             return None
@@ -283,16 +277,22 @@ def _parent_of(path: str) -> str:
     return parts[parts.index("subagents") - 1]
 
 
-def _link(id_: str, record: Mapping[str, Any], entries: list[Entry], side: bool) -> tuple[Link, bool]:
+def _link(id_: str, record: Mapping[str, Any], sheet: Sheet) -> tuple[Link, bool]:
     """A record's link, and whether the live path may end at it: at the human's prompts and the agent's replies."""
     parent = text_of(record.get("parentUuid")) or text_of(record.get("logicalParentUuid"))
-    prompt = (
-        not side
-        and record.get("type") == "user"
-        and any(entry.speaker == "human" and entry.kind in ("user", "tool_call") for entry in entries)
-        and not any(entry.kind == "tool_result" for entry in entries)
-    )
-    return Link(id_, parent, prompt), prompt or (not side and record.get("type") == "assistant")
+    kind = record.get("type")
+    prompt = kind == "user" and not sheet.side and _is_prompt(sheet.entries)
+    return Link(id_, parent, prompt), prompt or (kind == "assistant" and not sheet.side)
+
+
+def _is_prompt(entries: list[Entry]) -> bool:
+    """True if the human typed this. Words with a tool's result are no prompt: results hang beside the live path."""
+    human = False
+    for entry in entries:
+        if entry.kind == "tool_result":
+            return False
+        human = human or entry.speaker == "human"
+    return human
 
 
 def _joined(links: list[tuple[Link, bool]]) -> tuple[Link, bool]:

@@ -6,6 +6,7 @@ Invariant: entries are numbered through over all records of a line, and a record
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 from obsmem.core.model import Action, Entry, EntryKind, Speaker
@@ -17,6 +18,20 @@ def text_of(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
+@lru_cache(maxsize=64)
+def _minute(stamp: str) -> int:
+    return parse_time(stamp + ":00Z")
+
+
+def time_of(stamp: Any) -> int:
+    """Milliseconds since the epoch; quick for the form that the harness writes, ``2026-01-31T09:30:00.000Z``."""
+    if isinstance(stamp, str) and len(stamp) == 24 and stamp[16] == ":" and stamp[23] == "Z":
+        seconds, fraction = stamp[17:19], stamp[20:23]
+        if seconds.isdecimal() and fraction.isdecimal() and (minute := _minute(stamp[:16])):
+            return minute + int(seconds) * 1000 + int(fraction)
+    return parse_time(stamp)
+
+
 class Sheet:
     """Gathers the entries of one record, and the reasons for what yields none."""
 
@@ -25,7 +40,7 @@ class Sheet:
         self.reasons: list[str] = []
         self.first = first
         self.source_id = text_of(record.get("uuid"))
-        self.at = parse_time(record.get("timestamp"))
+        self._stamp = record.get("timestamp")
         self.side = record.get("isSidechain") is True
 
     def add(
@@ -42,6 +57,7 @@ class Sheet:
         """Add an entry; what a sub-agent or its tools say inside a main file is the sub-agent's."""
         if self.side and kind != "notice":
             speaker = "subagent"
+        at = time_of(self._stamp)
         block = self.first + len(self.entries)
         self.entries.append(
             Entry(
@@ -53,7 +69,7 @@ class Sheet:
                 tool,
                 call_id,
                 ok,
-                self.at,
+                at,
                 True,
                 None,
                 block,

@@ -24,10 +24,10 @@ _MOVED = "*** Move to: "
 
 # A string literal of JavaScript, in any of its three quotes.
 _LITERAL = r"""("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|`(?:[^`\\]|\\.)*`)"""
-_SCRIPT_CALL = re.compile(r"\btools\.(\w+)\(")
-_SCRIPT_COMMAND = re.compile(r"""\b["']?cmd["']?\s*[:=]\s*""" + _LITERAL, re.S)
+_SCRIPT_CALL = re.compile(r"tools\.(\w+)\(")
+_SCRIPT_COMMAND = re.compile(r"""cmd["']?\s*[:=]\s*""" + _LITERAL, re.S)
 _SCRIPT_PATCH = re.compile(r"""(?=["'`]\*\*\* Begin Patch)""" + _LITERAL, re.S)
-_SCRIPT_STEP = re.compile(rf"""\bstep["']?\s*:\s*{_LITERAL}\s*,\s*["']?status["']?\s*:\s*{_LITERAL}""", re.S)
+_SCRIPT_STEP = re.compile(rf"""step["']?\s*:\s*{_LITERAL}\s*,\s*["']?status["']?\s*:\s*{_LITERAL}""", re.S)
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|.)", re.S)
 _ESCAPED = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "v": "\v", "0": "\0", "\n": ""}
 

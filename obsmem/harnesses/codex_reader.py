@@ -18,7 +18,7 @@ from obsmem.harnesses.base import WORKER_MARK, Activity, Measure, Parsed, Raw, S
 from obsmem.harnesses.codex_blocks import builder_of, entries_of
 from obsmem.harnesses.codex_copies import CopiedHistory
 from obsmem.harnesses.codex_mirrors import Mirrors, text_key
-from obsmem.harnesses.codex_records import Payload, call_id, open_record, record_objects, time_of, type_of
+from obsmem.harnesses.codex_records import Payload, call_id, open_record, record_objects, time_of, token_usage, type_of
 
 TURNS_KEPT = 200
 CALLS_KEPT = 100
@@ -31,6 +31,7 @@ OUTPUT_ITEMS = frozenset(
 )
 END_EVENTS = frozenset({"exec_command_end", "patch_apply_end", "mcp_tool_call_end"})
 ITEM, EVENT, COMPLETED = "i", "e", "c"
+TOOL = Entry._fields.index("tool")
 
 
 class Reader:
@@ -81,6 +82,10 @@ class Reader:
     def read(self, raw: Raw) -> Parsed:
         """Turn one record into entries or reasons. Never raises on bad input."""
         self._line = raw.line
+        usage = token_usage(raw.data)
+        if usage:
+            self._number += 1
+            return self._measured(*usage)
         objects, reasons = record_objects(raw.data)
         if len(objects) == 1 and not reasons:
             return self._take(objects[0], 0)
@@ -162,8 +167,9 @@ class Reader:
 
     def _output(self, payload: Payload, found: list[Entry], stamp: Any) -> Parsed:
         """The output names its call, and the call its tool."""
-        tool = self._calls.get(found[0].call_id)
-        return Parsed((found[0]._replace(tool=tool),) if tool else tuple(found))
+        entry = found[0]
+        tool = self._calls.get(entry.call_id)
+        return Parsed((Entry(*entry[:TOOL], tool, *entry[TOOL + 1 :]) if tool else entry,))
 
     def _remember_call(self, ident: str, tool: str) -> None:
         if ident:
@@ -241,7 +247,9 @@ class Reader:
         if not isinstance(info, dict) or not isinstance(context, int):
             return _only("event_msg:token_count")
         window = info.get("model_context_window")
-        window = window if isinstance(window, int) else 0
+        return self._measured(context, window if isinstance(window, int) else 0)
+
+    def _measured(self, context: int, window: int) -> Parsed:
         if window and window != self.session.window:
             self.session = self.session._replace(window=window)
         return Parsed((), TOKEN_COUNT, (), None, Measure(context, window, self.session.model))

@@ -20,6 +20,10 @@ Payload = Mapping[str, Any]
 _BARE_ITEM = frozenset({"role", "call_id", "summary", "action", "content", "output"})
 _LINE_ENDS = frozenset({"\n", "\r\n", ""})
 _SURROGATE_ESCAPE = re.compile(rb"\\u[dD][89a-fA-F]")
+_TOKEN_COUNT = b'"type":"event_msg","payload":{"type":"token_count"'
+_USAGE = re.compile(
+    rb'"last_token_usage":\{"input_tokens":(\d{1,12})[^{}]{0,200}\},?(?:"model_context_window":(\d{1,12}))?'
+)
 _decode = json.JSONDecoder().raw_decode
 
 
@@ -39,6 +43,17 @@ def record_objects(data: bytes) -> tuple[list[dict[str, Any]], tuple[str, ...]]:
         if piece is not None:
             return piece
     return objects, reasons
+
+
+def token_usage(data: bytes) -> tuple[int, int] | None:
+    """(context tokens, window) of a token_count record, read without parsing it: a fifth of all lines are such.
+
+    None for any other line, and for one that holds more than that record or is in an unusual form.
+    """
+    if _TOKEN_COUNT not in data[:120] or data.count(b'"payload"') != 1 or not data.endswith(b"}}\n"):
+        return None
+    match = _USAGE.search(data)
+    return (int(match.group(1)), int(match.group(2) or 0)) if match else None
 
 
 def open_record(value: dict[str, Any]) -> tuple[str, str, Payload, Any]:

@@ -79,7 +79,7 @@ _WORDS = (
     r"|(?P<flag>(?<![\w-])--[A-Za-z][\w-]+)"
     r"|(?P<name>\b[A-Za-z_$][\w$]*(?:(?:\.|::|->)[A-Za-z_$][\w$]*)+|\b[A-Za-z]\w*_\w+|\b_+[A-Za-z]\w+"
     r"|\b[a-z]+[0-9]*[A-Z]\w*|\b[A-Z][a-z0-9]+[A-Z]\w*|\b[A-Za-z_]\w*(?=\(\)))"
-    r"|(?P<number>(?<![\w.])\d[\d,_]*(?:\.\d+)*(?:\s?(?:%|(?:[kKMGT]i?B?|ms|µs|us|ns|s|sec|min|h|bytes?|px|x|tokens?|seconds?|minutes?|hours?|days?)\b))?)"
+    r"|(?P<number>(?<![\w.])\d[\d,_]*(?:\.\d+)*(?:\s?(?:%|(?:[kKMGT]i?B?|ms|µs|us|ns|s|sec|min|h|bytes?|px|x|tokens?|seconds?|minutes?|hours?|days?)\b))?(?!\w))"
 )
 _CHECKABLE = re.compile(_QUOTES + "|" + _WORDS)
 _TYPOGRAPHIC = str.maketrans(
@@ -88,6 +88,8 @@ _TYPOGRAPHIC = str.maketrans(
 _SPACE = re.compile(r"\s+")
 _CUT = re.compile(r"\s*(?:\[?…[^\]…]{0,60}\]|…|\.\.\.|\[\.\.\.\])\s*")
 _NUMBER = re.compile(r"(?<![\w.])(\d[\d,_]*(?:\.\d+)*)\s?([A-Za-zµ%]*)")
+# Not inside a word (a hash, an identifier), but behind the v of a version.
+_NUMBER_IN_SOURCE = re.compile(r"(?:(?<!\w)|(?<=\bv))(?<!\d[.,])(\d[\d,_]*(?:\.\d+)*)(\s?[A-Za-zµ%]*)")
 _LINES = re.compile(r":\d+(?:[-:]\d+)?\Z")
 
 # Names of products are written in one way whatever the source wrote.
@@ -200,8 +202,10 @@ class _Source:
             return piece in self.text
         if self._numbers is None:
             self._numbers = {}
-            for found in re.finditer(r"(?<!\d)(?<!\d[.,])(\d[\d,_]*(?:\.\d+)*)\s?([A-Za-zµ%]*)", self.text):
-                self._numbers.setdefault(_value(found.group(1)), set()).add(_unit(found.group(2)))
+            for found in _NUMBER_IN_SOURCE.finditer(self.text):
+                attached = found.group(2)
+                if not attached or attached[0] == " " or _unit(attached):
+                    self._numbers.setdefault(_value(found.group(1)), set()).add(_unit(attached.strip()))
         units = self._numbers.get(_value(match.group(1)))
         if units is None:
             return False

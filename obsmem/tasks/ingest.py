@@ -130,7 +130,9 @@ class _Reading:
                 elsewhere = True
             if elsewhere and self.writer.position == 0:
                 self.known = digests(store.archive, stored.no)
-        else:
+        self.known_rows: dict[str, bytes] = {}
+        self.seen_rows: set[str] = set()
+        if self.rows:
             self.known_rows = dict(
                 store.archive.connection.execute("SELECT key, sha256 FROM rows WHERE source=?", (self.writer.row.no,))
             )
@@ -169,6 +171,7 @@ class _Reading:
 
     def _take(self, raw: Raw) -> bool:
         """Queue one record; False ends the reading."""
+        self.seen_rows.add(raw.key)
         if self.rows and self.known_rows.get(raw.key) == hashlib.sha256(raw.data).digest():
             self.reader.read(raw)
             return True
@@ -247,9 +250,9 @@ class _Reading:
                 keep_side_file(self.store, self.stored, entry.seq, found)
 
     def _finish(self) -> None:
+        self._commit()
         if self.rows:
             self._mark_inactive_rows()
-        self._commit()
         if self.known:
             gone = [seq for seqs in self.known.values() for seq in seqs]
             self.store.archive.set_active(self.stored.no, gone, active=False)
@@ -262,9 +265,14 @@ class _Reading:
             self._adopt(self.reader.parent_id)
 
     def _mark_inactive_rows(self) -> None:
-        keys = self.reader.inactive_keys()
-        if keys is not None:
-            self.store.archive.set_inactive_keys(self.stored.no, self.writer.row.no, keys)
+        """Take rows off the live path that the reader names, and those that are gone from the database (a harness
+        deletes what was reverted at the next prompt)."""
+        named = self.reader.inactive_keys()
+        if named is None:
+            return
+        gone = self.known_rows.keys() - self.seen_rows
+        if self.store.archive.set_inactive_keys(self.stored.no, self.writer.row.no, named | gone):
+            update_cards(self.store, self.store.archive.by_handle(self.stored.session.handle), rewound=True)
 
     def _adopt(self, parent_id: str) -> None:
         parent = self.store.archive.by_id(self.stored.session.harness, parent_id)

@@ -62,6 +62,7 @@ def _in_turns(store: Store, harness: str, source: Source, folder: str, name: str
             stored = read(store, harness, source)
             if stored is not None:
                 done = done.plus(run_passes(store, stored, local_clock))
+                write_hook_state(store, stored, source.path)
                 leave_block(store, stored, local_clock)
             if not os.path.exists(again):
                 break
@@ -75,6 +76,7 @@ def _catch_up(store: Store, harness: str, source: Source, name: str) -> Done:
     if stored is None:
         return Done()
     done = run_passes(store, stored, local_clock, drain=True, fast=True, deadline=deadline)
+    write_hook_state(store, stored, source.path)
     leave_block(store, stored, local_clock, fresh=True)
     return done
 

@@ -51,9 +51,11 @@ def plain(text: str) -> str:
 
 
 def code(text: str, limit: int = 200) -> str:
-    """A command or name set off as code; one that holds a backtick is quoted instead."""
-    line = clip(text, limit)
-    return quote(line, limit) if "`" in line else f"`{line}`"
+    """A command or name set off as code; one that holds a backtick ends before it, with a mark."""
+    line = one_line(text)
+    if "`" in line:
+        line = line.split("`", 1)[0].rstrip(" \\") + " " + CUT
+    return f"`{clip(line, limit)}`"
 
 
 def names(values: list[str], limit: int = 8) -> str:

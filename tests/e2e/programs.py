@@ -21,11 +21,12 @@ VERSION_SECONDS = 60
 
 
 class Program(NamedTuple):
-    """An npm package that brings one command, at one version."""
+    """An npm package that brings one command, at one version. ``beside`` is another package that it needs there."""
 
     package: str
     version: str
     command: str
+    beside: str = ""
 
     @property
     def folder_name(self) -> str:
@@ -36,6 +37,8 @@ class Program(NamedTuple):
 CLAUDE_CODE = Program("@anthropic-ai/claude-code", "2.1.197", "claude")
 CLAUDE_CODE_NEWER = Program("@anthropic-ai/claude-code", "2.1.332", "claude")
 CODEX = Program("@openai/codex", "0.171.0", "codex")
+# Where a plugin is configured, OpenCode wants this package too, and looks for it on the network for a minute.
+OPENCODE = Program("opencode-ai", "1.18.33", "opencode", "@opencode-ai/plugin@1.18.33")
 
 
 def cache_folder() -> Path:
@@ -67,6 +70,7 @@ def _install(program: Program, folder: Path) -> None:
     unfinished.mkdir(parents=True)
     package = f"{program.package}@{program.version}"
     arguments = [npm, "install", "--prefix", str(unfinished), "--no-audit", "--no-fund", "--loglevel=error", package]
+    arguments += [program.beside] if program.beside else []
     done = _run(arguments, unfinished, INSTALL_SECONDS)
     if done is None or done.returncode != 0:
         shutil.rmtree(unfinished, ignore_errors=True)

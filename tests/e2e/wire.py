@@ -25,8 +25,7 @@ TITLE_TEXT = '{"title": "Scripted title", "isNewTopic": false}'
 _SUMMARY_MARKS = (
     "create a detailed summary of the conversation",
     "CONTEXT CHECKPOINT COMPACTION",
-    "Provide a detailed prompt for continuing our conversation",
-    "create a new anchored summary",
+    "You are a context summarization agent",
 )
 _TITLE_MARKS = ("title generator", "concise, sentence-case title", "Generate a title", "short title")
 
@@ -51,13 +50,14 @@ def messages(body: Body) -> list[Mapping[str, Any]]:
 
 def classify(body: Body) -> str:
     """Name a request: ``summary`` (compaction), ``title`` (a side request), or ``main``."""
-    user_messages = [message for message in messages(body) if message.get("role") == "user"]
-    last = "\n".join(texts(user_messages[-1].get("content"))) if user_messages else ""
-    if any(mark in last for mark in _SUMMARY_MARKS):
+    asked = [message.get("content") for message in messages(body) if message.get("role") == "user"]
+    given = [message.get("content") for message in messages(body) if message.get("role") in ("system", "developer")]
+    # Claude Code and Codex ask for a summary in the last message, OpenCode with a system prompt and without tools.
+    said = [asked[-1:]] if body.get("tools") else [asked[-1:], given, body.get("system"), body.get("instructions")]
+    text = "\n".join(texts(said))
+    if any(mark in text for mark in _SUMMARY_MARKS):
         return "summary"
-    system = body.get("system", body.get("instructions", ""))
-    leading = [message.get("content") for message in messages(body) if message.get("role") in ("system", "developer")]
-    if not body.get("tools") and any(mark in "\n".join(texts([system, leading, last])) for mark in _TITLE_MARKS):
+    if not body.get("tools") and any(mark in text for mark in _TITLE_MARKS):
         return "title"
     return "main"
 
