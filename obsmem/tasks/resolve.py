@@ -1,0 +1,103 @@
+"""Finding what a person names: a session by id, handle, name or part of one; an entry, note or reflection by its id.
+
+Invariant: an exact id or handle wins over a name, a name over a part of one; where several fit, the newest session is
+meant, but never one of several notes: an ambiguous id is refused with the candidates.
+"""
+
+from __future__ import annotations
+
+import os
+
+from obsmem.core.errors import NotFound, SourceMissing, StoreError, UsageError
+from obsmem.core.ids import is_entry_id, is_note_prefix, parse_entry_id
+from obsmem.core.model import Entry
+from obsmem.memory.recall import Found, Source
+from obsmem.store.archive import StoredSession
+from obsmem.store.memory import StoredNote, StoredReflection
+from obsmem.tasks.entries import find_entry, read_entries
+from obsmem.tasks.remember import remember
+from obsmem.tasks.store import Store
+
+
+def find_session(store: Store, name: str = "") -> StoredSession:
+    """The session that a person means; the newest main session for ''. Raises NotFound with what to do."""
+    sessions = store.archive.sessions()
+    if not sessions:
+        raise NotFound(
+            "The store holds no session yet. Run 'observational-memory sync' or 'observational-memory ingest PATH'."
+        )
+    if not name:
+        return next((one for one in sessions if one.session.role == "main"), sessions[0])
+    path = os.path.abspath(name) if os.path.exists(name) else ""
+    tests = (
+        lambda s: name in (s.session.id, s.session.handle),
+        lambda s: path != "" and s.session.transcript == path,
+        lambda s: s.session.name.casefold() == name.casefold(),
+        lambda s: any(name.casefold() in text.casefold() for text in (s.session.name, s.session.id, s.session.cwd)),
+    )
+    for test in tests:
+        for one in sessions:
+            if test(one):
+                return one
+    raise NotFound(f"No session matches {name!r}. 'observational-memory sessions' lists all {len(sessions)}.")
+
+
+def find(store: Store, name: str) -> Found:
+    """Everything that an id names: a note, a reflection, or an entry. Raises NotFound or UsageError (ambiguous)."""
+    name = name.strip().strip("[]").lower()
+    if is_entry_id(name):
+        find_entry(store, name)
+        return Found(sources=tuple(sources_of(store, [name])))
+    if not is_note_prefix(name):
+        raise UsageError(
+            f"{name!r} is no id: notes and reflections have 4 to 12 hex digits (3fa9c1d), entries a handle and a number (7c2e.812)."
+        )
+    notes, reflections = store.memory.find_notes(name), store.memory.find_reflections(name)
+    ids = {one.note.id for one in notes} | {one.reflection.id for one in reflections}
+    if not ids:
+        raise NotFound(
+            f"No note or reflection has an id that begins with {name!r}. 'observational-memory notes' lists them."
+        )
+    if len(ids) > 1:
+        raise UsageError(
+            f"{name!r} is the beginning of {len(ids)} ids: {', '.join(sorted(ids)[:8])}. Give more digits."
+        )
+    return _gather(store, notes, reflections)
+
+
+def _gather(store: Store, notes: list[StoredNote], reflections: list[StoredReflection]) -> Found:
+    supports = [id_ for one in reflections for id_ in one.reflection.note_ids]
+    known = {one.note.id: one for one in [*notes, *store.memory.notes_by_id(supports)]}
+    sessions = {one.session for one in known.values()}
+    dropped: set[str] = set()
+    for handle in sessions:
+        dropped |= remember(store, store.archive.by_handle(handle)).dropped
+    names = list(dict.fromkeys(name for one in known.values() for name in one.note.entry_ids))
+    return Found(
+        notes=tuple(one.note for one in known.values()),
+        reflections=tuple(one.reflection for one in reflections),
+        sources=tuple(sources_of(store, names)),
+        dropped=frozenset(dropped & known.keys()),
+        missing_notes=tuple(id_ for id_ in supports if id_ not in known),
+    )
+
+
+def sources_of(store: Store, names: list[str]) -> list[Source]:
+    """The entries with these ids, each with its exact text, or with the reason why it cannot be had."""
+    found = []
+    for name in names:
+        try:
+            stored, row = find_entry(store, name)
+            entry = read_entries(store, stored, [row], places=True)[0]
+            found.append(Source(name, entry))
+        except (NotFound, StoreError, SourceMissing) as error:
+            found.append(Source(name, None, str(error)))
+    return found
+
+
+def neighbours(store: Store, name: str, count: int) -> tuple[str, list[Entry]]:
+    """(handle, entries) of a session around an entry, ``count`` on each side."""
+    handle, seq = parse_entry_id(name)
+    stored = store.archive.by_handle(handle)
+    rows = store.archive.entries(stored.no, max(0, seq - count * 4), seq + count * 4, "replaced_by IS NULL")
+    return handle, read_entries(store, stored, rows, places=True)
