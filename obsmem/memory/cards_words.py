@@ -283,4 +283,5 @@ def is_preamble(text: str) -> bool:
         return True
     if len(bare) >= 300:
         return False
-    return _PREAMBLE.match(bare) is not None or _PREAMBLE.match(_SENTENCE_END.split(bare)[-1]) is not None
+    last = _SENTENCE_END.split(bare)[-1]
+    return _PREAMBLE.match(bare) is not None or (_PREAMBLE.match(last) is not None and len(bare) - len(last) < 50)
