@@ -86,7 +86,7 @@ def _entry(payload: Payload, kind: EntryKind, speaker: Speaker, text: str, stamp
 
 
 def _said(payload: Payload, kind: EntryKind, speaker: Speaker, text: Any, stamp: Any, block: int) -> list[Entry]:
-    if not isinstance(text, str) or not text.strip():
+    if not isinstance(text, str) or not text or text.isspace():
         return []
     return [_entry(payload, kind, speaker, text, stamp, block)]
 
@@ -107,7 +107,7 @@ def _message(payload: Payload, stamp: Any, first: int) -> list[Entry]:
     found: list[Entry] = []
     for item in items:
         text = "" if item is None else item_text(item)
-        if not text.strip():
+        if not text or text.isspace():
             continue
         block = first + len(found)
         if role == "user":

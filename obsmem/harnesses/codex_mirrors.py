@@ -9,43 +9,48 @@ records pair only when they stand within ``WINDOW`` records, have the same text,
 from __future__ import annotations
 
 from typing import Any
-
-from obsmem.harnesses.base import link_key
+from zlib import crc32
 
 WINDOW = 32
 KEPT = 64
 
 
 def text_key(text: str) -> str:
-    """A short key of a text; space around it does not count."""
-    return link_key(text.strip())
+    """A short key of a text: length and checksum, enough among the few that are pending. Space around it is ignored."""
+    raw = text.strip().encode("utf-8", "surrogatepass")
+    return f"{len(raw)}.{crc32(raw)}"
 
 
 class Mirrors:
-    """Messages of late that another side may still repeat. ``pending`` is what must be kept, as JSON."""
+    """Messages of late that another side may still repeat.
 
-    def __init__(self, pending: list[list[Any]] | None = None) -> None:
-        self.pending: list[list[Any]] = pending or []  # [channel, text key, sides seen, record number]
+    ``pending`` is what must be kept, as JSON: channel and text key -> [sides seen, record number] of each message.
+    """
+
+    def __init__(self, pending: dict[str, list[list[Any]]] | None = None) -> None:
+        self.pending: dict[str, list[list[Any]]] = pending or {}
 
     def is_copy(self, channel: str, side: str, key: str, number: int) -> bool:
         """True if another side said the text with this key (``text_key``) a moment ago; else remembers it.
 
         ``number`` counts records.
         """
-        pending = self.pending
-        while pending and (pending[0][3] < number - WINDOW or len(pending) > KEPT):
-            del pending[0]
-        for item in pending:
-            if item[1] == key and item[0] == channel and side not in item[2]:
-                item[2] += side
+        said = self.pending.setdefault(channel + key, [])
+        for message in said:
+            if message[1] >= number - WINDOW and side not in message[0]:
+                message[0] += side
                 return True
-        pending.append([channel, key, side, number])
+        said.append([side, number])
+        if len(self.pending) > KEPT:
+            self._expire(number)
         return False
-
-    def also(self, channel: str, side: str, text: str, number: int) -> None:
-        """Let a text (several items joined) be matched by other sides, too."""
-        self.pending.append([channel, text_key(text), side, number])
 
     def forget(self, channel: str) -> None:
         """A new turn begins: nothing said before is repeated from here on."""
-        self.pending = [item for item in self.pending if item[0] != channel]
+        self.pending = {key: said for key, said in self.pending.items() if not key.startswith(channel)}
+
+    def _expire(self, number: int) -> None:
+        recent = {
+            key: [message for message in said if message[1] >= number - WINDOW] for key, said in self.pending.items()
+        }
+        self.pending = {key: said for key, said in recent.items() if said}

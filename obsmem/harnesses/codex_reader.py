@@ -18,7 +18,16 @@ from obsmem.harnesses.base import WORKER_MARK, Activity, Measure, Parsed, Raw, S
 from obsmem.harnesses.codex_blocks import builder_of, entries_of
 from obsmem.harnesses.codex_copies import CopiedHistory
 from obsmem.harnesses.codex_mirrors import Mirrors, text_key
-from obsmem.harnesses.codex_records import Payload, call_id, open_record, record_objects, time_of, token_usage, type_of
+from obsmem.harnesses.codex_records import (
+    Payload,
+    call_id,
+    open_record,
+    record_objects,
+    time_of,
+    token_usage,
+    type_of,
+    whole_object,
+)
 
 TURNS_KEPT = 200
 CALLS_KEPT = 100
@@ -82,13 +91,14 @@ class Reader:
     def read(self, raw: Raw) -> Parsed:
         """Turn one record into entries or reasons. Never raises on bad input."""
         self._line = raw.line
-        usage = token_usage(raw.data)
+        usage = None if self._copies.active else token_usage(raw.data)
         if usage:
             self._number += 1
             return self._measured(*usage)
+        whole = whole_object(raw.data)
+        if whole is not None:
+            return self._take(whole, 0)
         objects, reasons = record_objects(raw.data)
-        if len(objects) == 1 and not reasons:
-            return self._take(objects[0], 0)
         parts = []
         block = 0
         for value in objects:
@@ -169,7 +179,7 @@ class Reader:
         """The output names its call, and the call its tool."""
         entry = found[0]
         tool = self._calls.get(entry.call_id)
-        return Parsed((Entry(*entry[:TOOL], tool, *entry[TOOL + 1 :]) if tool else entry,))
+        return Parsed((Entry._make((*entry[:TOOL], tool, *entry[TOOL + 1 :])) if tool else entry,))
 
     def _remember_call(self, ident: str, tool: str) -> None:
         if ident:
@@ -179,13 +189,14 @@ class Reader:
 
     def _message(self, payload: Payload, found: list[Entry], stamp: Any) -> Parsed:
         parsed = self._mirrored(found, ITEM, "empty message", "duplicate of event_msg")
-        human = [entry.text for entry in found if entry.kind == "user"]
-        if len(human) > 1:
+        if len(found) > 1:
+            human = [entry.text for entry in found if entry.kind == "user"]
             # The event joins what the item lists apart.
-            for joint in ("", "\n"):
-                self._mirrors.also("user", ITEM, joint.join(human), self._number)
-        marks = tuple(mark for entry in found if entry.kind == "notice" for mark in receipts(entry.text))
-        return parsed._replace(receipts=marks) if marks else parsed
+            for joint in ("", "\n") if len(human) > 1 else ():
+                self._mirrors.is_copy("user", ITEM, text_key(joint.join(human)), self._number)
+        if found and found[0].speaker == "harness":
+            return parsed._replace(receipts=tuple(mark for entry in found for mark in receipts(entry.text)))
+        return parsed
 
     def _mirrored(self, found: list[Entry], side: str, empty: str, copy: str) -> Parsed:
         """Keep what no other side has said. ``empty`` and ``copy`` are the reasons where nothing is kept."""

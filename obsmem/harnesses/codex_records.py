@@ -27,16 +27,23 @@ _USAGE = re.compile(
 _decode = json.JSONDecoder().raw_decode
 
 
-def record_objects(data: bytes) -> tuple[list[dict[str, Any]], tuple[str, ...]]:
-    """Every object in a record's bytes, and the reasons for what is none (see ``base.load_objects``)."""
+def whole_object(data: bytes) -> dict[str, Any] | None:
+    """The one object that a line holds, as nearly all do, without the detours of json.loads; None for any other."""
     try:
-        # The common case, a whole object and a newline, without the detours of json.loads.
         text = data.decode()
         value, end = _decode(text)
-        if type(value) is dict and text[end:] in _LINE_ENDS and _SURROGATE_ESCAPE.search(data) is None:
-            return [value], ()
     except (ValueError, RecursionError):
-        pass
+        return None
+    if type(value) is dict and text[end:] in _LINE_ENDS and _SURROGATE_ESCAPE.search(data) is None:
+        return value
+    return None
+
+
+def record_objects(data: bytes) -> tuple[list[dict[str, Any]], tuple[str, ...]]:
+    """Every object in a record's bytes, and the reasons for what is none (see ``base.load_objects``)."""
+    value = whole_object(data)
+    if value is not None:
+        return [value], ()
     objects, reasons = load_objects(data)
     if "not JSON" in reasons:
         piece = document_piece(data)
@@ -50,7 +57,7 @@ def token_usage(data: bytes) -> tuple[int, int] | None:
 
     None for any other line, and for one that holds more than that record or is in an unusual form.
     """
-    if _TOKEN_COUNT not in data[:120] or data.count(b'"payload"') != 1 or not data.endswith(b"}}\n"):
+    if data.find(_TOKEN_COUNT, 0, 150) < 0 or data.count(b'"payload"') != 1 or not data.endswith(b"}}\n"):
         return None
     match = _USAGE.search(data)
     return (int(match.group(1)), int(match.group(2) or 0)) if match else None

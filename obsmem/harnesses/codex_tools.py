@@ -19,24 +19,8 @@ _decode = json.JSONDecoder().raw_decode
 
 def _call(payload: Payload, tool: str, body: str, actions: tuple[Action, ...], stamp: Any, first: int) -> list[Entry]:
     text = f"{tool}\n{body}" if body else tool
-    ident = call_id(payload)
-    return [
-        Entry(
-            -1,
-            source_id(payload),
-            "tool_call",
-            "agent",
-            text,
-            tool,
-            ident,
-            None,
-            time_of(stamp),
-            True,
-            None,
-            first,
-            actions,
-        )
-    ]
+    ident, call, at = source_id(payload), call_id(payload), time_of(stamp)
+    return [Entry(-1, ident, "tool_call", "agent", text, tool, call, None, at, True, None, first, actions)]
 
 
 def _named_lines(arguments: Any) -> str:
@@ -90,24 +74,8 @@ def other_call(payload: Payload, stamp: Any, first: int) -> list[Entry]:
 
 
 def _result(payload: Payload, text: str, ok: bool | None, code: int | None, stamp: Any, first: int) -> list[Entry]:
-    ident = call_id(payload)
-    return [
-        Entry(
-            -1,
-            source_id(payload),
-            "tool_result",
-            "tool",
-            text,
-            "",
-            ident,
-            ok,
-            time_of(stamp),
-            True,
-            None,
-            first,
-            exit_code=code,
-        )
-    ]
+    ident, call, at = source_id(payload), call_id(payload), time_of(stamp)
+    return [Entry(-1, ident, "tool_result", "tool", text, "", call, ok, at, True, None, first, (), code)]
 
 
 def output(payload: Payload, stamp: Any, first: int) -> list[Entry]:
