@@ -7,7 +7,6 @@ can be had again by its id for as long as the store exists; bytes and read posit
 from __future__ import annotations
 
 import hashlib
-import time
 import zlib
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any, NamedTuple
@@ -205,6 +204,10 @@ class Archive:
         row = self.connection.execute("SELECT data FROM segments WHERE no=?", (number,)).fetchone()
         if row is None:
             raise StoreError(f"Segment {number} is missing from the archive. Run 'observational-memory fsck --repair'.")
+        if not row[0]:
+            raise StoreError(
+                "The bytes of this entry were removed by retention (config: retention_days); its note stays."
+            )
         try:
             data = zlib.decompress(row[0])
         except zlib.error as error:
@@ -322,9 +325,35 @@ class Archive:
         """True if what has this hash was forgotten on request."""
         return self.connection.execute("SELECT 1 FROM tombstones WHERE hash=?", (hash_,)).fetchone() is not None
 
-    def touch(self, session: int) -> None:
-        """Note that a session has just grown."""
-        self.connection.execute("UPDATE sessions SET updated_at=? WHERE no=?", (int(time.time() * 1000), session))
+    def forgotten_records(self) -> frozenset[str]:
+        """The tombstones of single records (``record:`` and their SHA-256)."""
+        return frozenset(
+            row[0] for row in self.connection.execute("SELECT hash FROM tombstones WHERE hash LIKE 'record:%'")
+        )
+
+    def drop_cache(self) -> None:
+        """Read segments again from the database: one was just changed."""
+        self._segment = (-1, b"")
+
+    def is_removed(self, entry: EntryRow) -> bool:
+        """True if retention removed an entry's bytes."""
+        row = self.connection.execute("SELECT length(data) FROM segments WHERE no=?", (entry.segment,)).fetchone()
+        return row is not None and row[0] == 0
+
+    def remove_segments(self, session: int, kept: Collection[int]) -> int:
+        """Empty the segments of a session but those in ``kept``; returns how many bytes of transcript they held."""
+        removed = 0
+        with transaction(self.connection):
+            rows = self.connection.execute(
+                "SELECT g.no, g.size FROM segments g JOIN sources s ON s.no=g.source WHERE s.session=? AND length(g.data)>0",
+                (session,),
+            ).fetchall()
+            for number, size in rows:
+                if number not in kept:
+                    self.connection.execute("UPDATE segments SET data=x'' WHERE no=?", (number,))
+                    removed += size
+        self.drop_cache()
+        return removed
 
 
 def session_hash(harness: str, session_id: str) -> str:

@@ -130,6 +130,7 @@ class _Reading:
                 elsewhere = True
             if elsewhere and self.writer.position == 0:
                 self.known = digests(store.archive, stored.no)
+        self.forgotten = store.archive.forgotten_records()
         self.known_rows: dict[str, bytes] = {}
         self.seen_rows: set[str] = set()
         if self.rows:
@@ -182,6 +183,10 @@ class _Reading:
         if self.stop is not None and self.stop(raw, parsed):
             return False
         entries, skipped, copied = parsed.entries, parsed.skipped, parsed.copied
+        if self.forgotten and "record:" + hashlib.sha256(raw.data).hexdigest() in self.forgotten:
+            # Same length, so that all places stay right; the words are gone.
+            raw = raw._replace(data=b"\x00" * (len(raw.data) - 1) + raw.data[-1:])
+            entries, skipped = (), ("forgotten on request",)
         if self.known and entries:
             seen = self.known.get(hashlib.sha256(raw.data).digest())
             if seen:

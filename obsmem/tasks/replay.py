@@ -62,6 +62,9 @@ class Cut(NamedTuple):
         return cls(compaction=int(text))
 
 
+NO_CUT = Cut()
+
+
 def count(found: Found, progress: Callable[[Progress], None] | None = None) -> Counts:
     """Parse a source and count what is in it; nothing is stored."""
     module = load(found.harness)
@@ -119,7 +122,7 @@ def replay(
     found: Found,
     clock: Clock,
     *,
-    cut: Cut = Cut(),
+    cut: Cut = NO_CUT,
     budget: int | None = None,
     progress: Callable[[Progress], None] | None = None,
     told: Callable[[Done], None] | None = None,

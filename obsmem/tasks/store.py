@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from obsmem.store.archive import Archive, StoredSession
-from obsmem.store.index import Index
+from obsmem.store.index import Index, move_aside
 from obsmem.store.memory import MemoryStore
 from obsmem.system import config as configuration
 from obsmem.system.config import Config
@@ -43,6 +43,13 @@ class Store:
         if self._index is None:
             self._index = Index(os.path.join(self.home, INDEX), readonly=self.readonly)
         return self._index
+
+    def rebuild_index(self) -> None:
+        """Put a new, empty index in the place of the old one, which is kept aside as damaged."""
+        if self._index is not None:
+            self._index.close()
+        move_aside(os.path.join(self.home, INDEX))
+        self._index = None
 
     def close(self) -> None:
         """Close all databases."""
