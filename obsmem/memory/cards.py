@@ -154,12 +154,13 @@ class CardBuilder:
         self._question = [entry.seq, question] if question else []
         if not cards_words.is_preamble(text):
             body = text.strip()
-            clipped = _SPACED_END.sub("", body[:CONCLUSION_LIMIT])
+            if len(body) > CONCLUSION_LIMIT:
+                body = _SPACED_END.sub("", body[:CONCLUSION_LIMIT]) + " […]"
             self._add(
                 "conclusion",
                 seqs,
                 entry.at,
-                text=clipped if len(body) <= CONCLUSION_LIMIT else clipped.rstrip() + " […]",
+                text=body,
                 detail={"question": question} if question else {},
             )
         if question:

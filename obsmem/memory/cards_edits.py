@@ -33,7 +33,7 @@ _ASSIGNMENTS = re.compile(
 # Weaker: local names and calls, only where their spelling says that they are names of something.
 _LOCALS = re.compile(
     r"^[ \t]+([a-z]+(?:[A-Z]\w+|_\w+)|[A-Z]\w+)[ \t]*(?::[ \t]*[\w.\[\], |\"]+)?[ \t]*(?::=|=)(?![=>])"
-    r"|\b((?:\w+\.)?(?:[a-z]+[A-Z]\w*|[a-z]+_\w+|[A-Z][a-z]\w+))\(",
+    r"|(?<![\w.])((?:[a-z]+[A-Z]\w*|[a-z]+_\w+|[A-Z][a-z]\w+))\(",
     re.MULTILINE,
 )
 _HEADINGS = re.compile(r"^#{1,4}[ \t]+(.+?)[ \t]*#*$", re.MULTILINE)

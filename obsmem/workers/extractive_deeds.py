@@ -79,7 +79,7 @@ def _commands(facts: list[Fact], sight: Sight, past: Fold) -> list[Draft]:
             others.append(last)
     for start in range(0, len(others), COMMANDS_IN_NOTE):
         some = others[start : start + COMMANDS_IN_NOTE]
-        line = clip("Ran " + ", ".join(code(fact.subject, 110) for fact in some))
+        line = clip("Ran " + ", ".join(code(command_key(fact.subject), 110) for fact in some))
         drafts += _draft(line, "low", sight, some)
     return drafts
 

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 NOTE_LIMIT = 400
 WORDS_LIMIT = 600
+NAMES_LIMIT = 14
 CUT = "[…]"
 
 # The rule under a table's head, and the bars at the ends of its rows.
@@ -82,7 +83,7 @@ class CommandNote(NamedTuple):
 def file_line(verb: str, path: str, identifiers: list[str]) -> str:
     """``Edited src/a.py: load, save``."""
     text = f"{verb} {path}"
-    return clip(f"{text}: {names(identifiers)}") if identifiers else clip(text)
+    return clip(f"{text}: {names(identifiers, NAMES_LIMIT)}") if identifiers else clip(text)
 
 
 _FILE_LINE = re.compile(r"(Edited|Wrote|Deleted) ([^\s:,]+)(?:: (.+))?\Z")

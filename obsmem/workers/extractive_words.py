@@ -14,6 +14,8 @@ from obsmem.workers.extractive_lines import CUT, NOTE_LIMIT, clip, code, one_lin
 SHORT_WORDS = 300
 SHORT_ANSWER = 120
 DECISIONS_A_TURN = 3
+FINDINGS_A_TURN = 6
+FINDING_LENGTH = 160  # characters; shorter words in the middle of a turn announce more than they find
 
 # Cue -> how the note begins, how much it weighs; the first cue that the words carry decides.
 _LABELS: tuple[tuple[str, str, Relevance], ...] = (
@@ -131,15 +133,20 @@ def _interruption(fact: Fact, sight: Sight) -> Draft | None:
 
 
 def _agent(facts: list[Fact], sight: Sight, answered: set[int]) -> list[Draft | None]:
-    """The last conclusion and open question of the turn, its next step, and its choices with their reasons."""
+    """What the agent found and concluded in the turn, its open question, next step, and choices with their reasons."""
     drafts: list[Draft | None] = []
     last = {fact.kind: fact for fact in facts if fact.kind in ("conclusion", "question", "next")}
     conclusion = last.get("conclusion")
     written = ""
+    findings = [fact for fact in facts if fact.kind == "conclusion" and len(fact.text) >= FINDING_LENGTH]
+    for fact in findings[-FINDINGS_A_TURN:]:
+        if fact is not conclusion:
+            drafts.append(_draft(clip(f"Agent: {plain(fact.text)}"), "medium", sight, fact))
+            written += drafts[-1].text if drafts[-1] else ""
     if conclusion is not None:
         lines = _in_two(plain(conclusion.text))
         drafts += [_draft(line, "medium", sight, conclusion) for line in lines]
-        written = " ".join(lines)
+        written += " ".join(lines)
     choices = [fact for fact in facts if fact.kind == "decision" and plain(fact.text)[:60] not in written]
     for fact in choices[:DECISIONS_A_TURN]:
         relevance: Relevance = "high" if _STRONG_REASON.search(fact.text) else "medium"

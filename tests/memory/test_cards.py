@@ -142,8 +142,17 @@ def test_the_agents_last_words_of_a_turn_are_its_conclusion() -> None:
     script.agent("Let me look at the tests first:")
     script.run("pytest", "1 passed in 0.1s")
     script.agent("The parser now accepts empty input, and all tests pass. Next, I'll update the docs.")
-    assert [fact.text[:10] for fact in facts(script, "conclusion")] == ["The parser"]
+    (conclusion,) = facts(script, "conclusion")
+    assert conclusion.text == "The parser now accepts empty input, and all tests pass. Next, I'll update the docs."
     assert [fact.text for fact in facts(script, "next")] == ["Next, I'll update the docs."]
+
+
+def test_a_long_conclusion_is_cut_at_a_word_with_a_mark() -> None:
+    script = Script()
+    script.agent("word " * 400)
+    (conclusion,) = facts(script, "conclusion")
+    assert conclusion.text.endswith("word […]")
+    assert len(conclusion.text) <= 610
 
 
 def long_script() -> Script:
