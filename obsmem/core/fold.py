@@ -78,6 +78,11 @@ class CommandState(NamedTuple):
     fixed_by: Fact | None = None
 
     @property
+    def broken(self) -> bool:
+        """True if it failed and no later run is known to have succeeded."""
+        return self.failure is not None and self.fixed_by is None
+
+    @property
     def noise(self) -> bool:
         """True if the command only looked around."""
         return bool(self.last.detail.get("noise"))
@@ -214,7 +219,7 @@ class Fold:
 
     def state(self) -> State:
         """The state after everything that was added."""
-        failing = tuple(command for command in self.commands.values() if command.last.ok is False and not command.noise)
+        failing = tuple(command for command in self.commands.values() if command.broken and not command.noise)
         return State(
             instructions=tuple(self._instructions),
             files=dict(self.files),

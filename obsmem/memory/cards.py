@@ -224,7 +224,7 @@ class CardBuilder:
         command = deed["command"]
         # A call that carries its own end has its line in its text, too; only a result's text is output.
         output = entry.text if entry.kind == "tool_result" else entry.text.replace(command, "", 1)
-        outcome = cards_commands.read_outcome(output, entry.ok, entry.exit_code)
+        outcome = cards_commands.read_piped_outcome(command, output, entry.ok, entry.exit_code)
         subject = cards_commands.normalise(command)
         detail: dict[str, Any] = {}
         if outcome.exit is not None:
@@ -241,7 +241,7 @@ class CardBuilder:
             detail["noise"] = True
         text = outcome.errors[0] if outcome.errors else outcome.summary
         self._add("command", seqs, entry.at, subject=subject, text=text, ok=outcome.ok, detail=detail)
-        for path in cards_commands.removed_paths(command) if outcome.ok else ():
+        for path in cards_commands.removed_paths(command) if outcome.ok is not False else ():
             self._add("delete", seqs, entry.at, subject=relative_path(path, self._cwd), ok=True)
         for name, message, branch in cards_commands.commits_in(command, output):
             more = {"branch": branch} if branch else {}

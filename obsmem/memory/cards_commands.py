@@ -91,7 +91,7 @@ def is_noise(command: str) -> bool:
 _FAILED_SUMMARY = re.compile(
     r"^(?:=+ *)?((?:\d+ \w+, )*\d+ (?:failed|errors?)\b[^\n]* in [\d.]+s[^\n=]*)"  # pytest
     r"|^(FAILED \((?:failures|errors|unexpected)[^\n]*\))"  # unittest
-    r"|^(FAIL\t[^\n]+)"  # go test
+    r"|^(FAIL\t[^\n]+|--- FAIL: [^\n]+)"  # go test
     r"|^(test result: FAILED\.[^\n]*|error: could not compile [^\n]*|error: test failed[^\n]*)"  # cargo
     r"|^ *(Tests:? +(?:\d+ \w+(?:, | \| ))*\d+ failed[^\n]*)"  # jest, vitest
     r"|^ *([1-9]\d* failing\b[^\n]*)"  # mocha
@@ -140,8 +140,8 @@ _LAST_OF_TRACEBACK = re.compile(
 _DECIDING: tuple[re.Pattern[str], ...] = (
     re.compile(r"^E   +\S[^\n]*", re.MULTILINE),  # pytest
     re.compile(
-        r"^[^\s:][^:\n]*:\d+(?::\d+)?: (?:fatal )?error\b[^\n]*|^[^\n]*\(\d+,\d+\): error [^\n]*|^[^\n]* error TS\d+[^\n]*"
-        r"|^error(?:\[E\d+\])?: [^\n]*|^(?:\./)?[\w./-]+\.(?:go|rs|zig|swift|java|kt|c|cc|cpp|h|ts|tsx|js):\d+:\d+: [^\n]*",
+        r"^(?:\[[\w:.-]+\] )?[^\s:\[][^:\n]*:\d+(?::\d+)?: (?:fatal )?error\b[^\n]*|^[^\n]*\(\d+,\d+\): error [^\n]*|^[^\n]* error TS\d+[^\n]*"
+        r"|^error(?:\[E\d+\])?: [^\n]*|^(?:\[[\w:.-]+\] )?(?:\./)?[\w./-]+\.(?:go|rs|zig|swift|java|kt|c|cc|cpp|h|ts|tsx|js):\d+:\d+: [^\n]*",
         re.MULTILINE,
     ),
     re.compile(r"^thread '[^\n]*' panicked at[^\n]*|^panic: [^\n]*|^fatal error: [^\n]*", re.MULTILINE),
@@ -161,6 +161,18 @@ _EXIT_LINE = re.compile(
     re.IGNORECASE,
 )
 _COLOUR = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+
+
+# A pipe's exit code is its last program's; nothing but the output can show how the first one ended.
+_PIPED = re.compile(r"(?<!\|)\|(?!\|)|;\s*(?:echo|true)\b|\|\| *(?:true|echo|:)")
+
+
+def read_piped_outcome(command: str, output: str, ok: bool | None, exit_code: int | None) -> Outcome:
+    """As ``read_outcome``; a success that a pipe may hide a failure behind, and that no summary shows, is not known."""
+    outcome = read_outcome(output, ok, exit_code)
+    if outcome.ok and not outcome.summary and _PIPED.search(_QUOTED.sub("''", command)) and not is_noise(command):
+        return outcome._replace(ok=None)
+    return outcome
 
 
 def read_outcome(output: str, ok: bool | None, exit_code: int | None) -> Outcome:

@@ -23,7 +23,7 @@ _CUES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
             r"(?:^|[,;:(—-] ?|\b(?:please|you|we|should|must|and|but|so|just|can|sure to|want to|remember to|try to) )never\b(?! mind)"
             r"|(?:^|[,;:(—-] ?|\b(?:please|should|must) )avoid\b"
             r"|\b(?:do not (?!know|think|see|have|understand|need)|must not|mustn'?t|should not be|shouldn'?t|stop \w+ing|not allowed|forbidden|hands off)\b"
-            r"|(?<!\bi )(?<!\bwe )(?<!\bthey )(?<!\byou )\bdon['’]?t (?!know|think|you\b|worry|see|understand|have|need|mind|forget)\w"
+            r"|(?:^|[,;:(—-] ?|\b(?:please|and|but|so|just|also|then|ok|okay) )don['’]?t (?!know|think|you\b|worry|see|understand|have|need|mind|forget)\w"
             r"|\b(?:i|we) (?:really )?(?:don['’]?t|do not) (?:want|like|use|allow)\b"
             r"|\bwithout (?:touching|changing|editing|modifying|breaking)\b|\bleave \S+(?: \S+)? (?:alone|untouched|as (?:it )?is)\b"
             r"|^no (?:more |new )?(?!worries|problem|need|idea|one|it|that|this|i\b|we\b|you\b|the\b|let|revert|so\b|but\b|just|not\b|still|way)(?!\w*_)[a-z]{3,}"

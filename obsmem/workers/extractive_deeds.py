@@ -70,10 +70,10 @@ def _commands(facts: list[Fact], sight: Sight, past: Fold) -> list[Draft]:
     others: list[Fact] = []
     committed = {fact.seqs for fact in facts if fact.kind == "commit"}
     for key, ended in runs.items():
-        last = ended[-1]
+        last = next((fact for fact in reversed(ended) if fact.ok is not None), ended[-1])
         if last.ok is False:
             drafts += _failure(key, last, sight)
-        elif _tells(last) or any(fact.ok is False for fact in ended) or _was_failing(key, past):
+        elif _tells(last) or (last.ok and (any(fact.ok is False for fact in ended) or _was_failing(key, past))):
             drafts += _success(key, ended, sight, past)
         elif last.seqs not in committed and not key.startswith(_STEPS) and sight.sees(last, key):
             others.append(last)
@@ -90,7 +90,7 @@ def _tells(fact: Fact) -> bool:
 
 def _was_failing(key: str, past: Fold) -> bool:
     known: CommandState | None = past.commands.get(key)
-    return known is not None and known.last.ok is False
+    return known is not None and known.broken
 
 
 def _failure(key: str, fact: Fact, sight: Sight) -> list[Draft]:
@@ -112,7 +112,7 @@ def _failure(key: str, fact: Fact, sight: Sight) -> list[Draft]:
 
 def _success(key: str, ended: list[Fact], sight: Sight, past: Fold) -> list[Draft]:
     """A good end, and what had gone wrong before, quoted where the chunk shows it."""
-    last = ended[-1]
+    last = next(fact for fact in reversed(ended) if fact.ok or _tells(fact))
     parts, cited = "", [last]
     summary = last.detail.get("summary", "")
     if summary and sight.sees(last, summary):

@@ -98,6 +98,15 @@ def test_a_command_remembers_its_failure_and_what_fixed_it() -> None:
     assert command.fixed_by == command.last
 
 
+def test_a_pipe_that_ended_well_without_a_summary_fixes_nothing() -> None:
+    script = Script()
+    script.run("make", "a.c:1:1: error: no", ok=False)
+    script.run("make 2>&1 | tail -3", "see the log")
+    state = state_of(script)
+    assert state.commands["make"].last.ok is None
+    assert [command.command for command in state.failing] == ["make"]
+
+
 def test_todos_keep_the_entry_that_gave_them_their_state() -> None:
     script = Script()
     script.todo(("1", "open", "parse"), ("2", "open", "render"))

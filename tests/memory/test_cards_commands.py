@@ -122,6 +122,7 @@ def test_a_runner_that_failed_is_known_even_behind_a_pipe_that_ended_well(
         ("./a.go:3:7: undefined: parse\n", "./a.go:3:7: undefined: parse"),
         ("src/a.ts(3,7): error TS2304: Cannot find name 'x'.", "src/a.ts(3,7): error TS2304: Cannot find name 'x'."),
         ("error[E0425]: cannot find value `x`\n --> src/a.rs:3:5", "error[E0425]: cannot find value `x`"),
+        ("[lint] ERROR task failed\n[lint] src/a.go:3:7: unused x\n", "[lint] src/a.go:3:7: unused x"),
         ("bash: foo: command not found", "bash: foo: command not found"),
         ("10%\r20%\rfatal: refusing to merge", "fatal: refusing to merge"),
         ("Exit code 1\nnothing to say", "nothing to say"),
