@@ -12,6 +12,7 @@ from obsmem.core.fold import Order, setting_of
 
 OWN_LINES = 40
 SENTENCE_LIMIT = 400
+SEARCHED = 2000  # characters of one sentence in which a cue is looked for
 OBJECT_LIMIT = 12
 ORDER_LIMIT = 24
 
@@ -22,7 +23,7 @@ _CUES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
             "forbid",
             r"(?:^|[,;:(—-] ?|\b(?:please|you|we|should|must|and|but|so|just|can|sure to|want to|remember to|try to) )never\b(?! mind)"
             r"|(?:^|[,;:(—-] ?|\b(?:please|should|must) )avoid\b"
-            r"|\b(?:do not (?!know|think|see|have|understand|need)|must not|mustn'?t|should not be|shouldn'?t|stop \w+ing|not allowed|forbidden|hands off)\b"
+            r"|\b(?:do not (?!know|think|see|have|understand|need)|must not|mustn'?t|should not be|(?:you|we|it) shouldn'?t|stop \w+ing|not allowed|forbidden|hands off)\b"
             r"|(?:^|[,;:(—-] ?|\b(?:please|and|but|so|just|also|then|ok|okay) )don['’]?t (?!know|think|you\b|worry|see|understand|have|need|mind|forget)\w"
             r"|\b(?:i|we) (?:really )?(?:don['’]?t|do not) (?:want|like|use|allow)\b"
             r"|\bwithout (?:touching|changing|editing|modifying|breaking)\b|\bleave \S+(?: \S+)? (?:alone|untouched|as (?:it )?is)\b"
@@ -187,7 +188,7 @@ def orders_in(text: str) -> list[Order]:
     """The sentences of a human text that carry a cue, in order, each clipped; at most ORDER_LIMIT."""
     orders = []
     for sentence in own_sentences(text):
-        cues = cues_in(sentence)
+        cues = cues_in(sentence[:SEARCHED])
         if not cues:
             continue
         orders.append(
@@ -196,7 +197,7 @@ def orders_in(text: str) -> list[Order]:
                 cues,
                 is_standing(sentence, cues),
                 objects_in(sentence),
-                revoked_in(sentence, cues),
+                revoked_in(sentence[:SEARCHED], cues),
             )
         )
         if len(orders) == ORDER_LIMIT:
