@@ -11,9 +11,9 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from obsmem.core.model import Entry, EntryKind, Speaker
+from obsmem.core.model import Entry, Speaker
 from obsmem.harnesses.base import exit_code_in, flatten, parse_time
-from obsmem.harnesses.cursor_tools import actions
+from obsmem.harnesses.cursor_tools import actions, kind_of
 
 Finding = Entry | str
 
@@ -152,7 +152,7 @@ def thought(text: str) -> Iterator[Finding]:
 
 def tool_call(name: str, arguments: Any, call_id: str = "") -> Entry:
     """A tool call, its arguments written out with their strings verbatim."""
-    text = flatten(arguments) or name
+    text = "\n".join(part for part in (name, flatten(arguments)) if part)
     return Entry(-1, "", "tool_call", "agent", text, tool=name, call_id=call_id, actions=actions(name, arguments))
 
 
@@ -167,9 +167,9 @@ def tool_result(name: str, text: str, call_id: str, ok: bool | None, exit_code: 
     exit_code = exit_code_in(answer) if exit_code is None else exit_code
     if ok is not False and exit_code is not None:
         ok = exit_code == 0
-    kind: EntryKind = "tool_result"
-    speaker: Speaker = "tool"
-    yield Entry(-1, "", kind, speaker, answer, tool=name, call_id=call_id, ok=ok, exit_code=exit_code)
+    # What comes back from a question is the human's answer.
+    speaker: Speaker = "human" if kind_of(name) == "ask" else "tool"
+    yield Entry(-1, "", "tool_result", speaker, answer, tool=name, call_id=call_id, ok=ok, exit_code=exit_code)
 
 
 def outcome(status: Any) -> bool | None:

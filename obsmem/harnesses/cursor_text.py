@@ -66,7 +66,7 @@ def _marked(label: str, title: str, rest: str) -> Iterator[Finding]:
         yield from tool_result(title, body, "", None)
     else:
         call = tool_call(title, _arguments(body))
-        yield call._replace(text=body or title)
+        yield call._replace(text=f"{title}\n{body}".strip("\n"))
 
 
 def _arguments(body: str) -> dict[str, str]:

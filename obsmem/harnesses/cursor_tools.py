@@ -81,9 +81,14 @@ _PATCH_FILE = re.compile(r"\*\*\* (Add|Update|Delete) File: (.+)")
 _PATCH_KINDS: Mapping[str, ActionKind] = {"Add": "write", "Update": "edit", "Delete": "delete"}
 
 
+def kind_of(name: str) -> ActionKind:
+    """What a tool of this name does; "other" for one that is not known."""
+    return _KINDS.get(_NOT_LETTER.sub("", _VERSION.sub("", name.lower())), "other")
+
+
 def actions(name: str, arguments: Any) -> tuple[Action, ...]:
     """What a call of this tool with these arguments (an object, or a patch as text) does. Never raises."""
-    kind = _KINDS.get(_NOT_LETTER.sub("", _VERSION.sub("", name.lower())), "other")
+    kind = kind_of(name)
     if kind == "edit" and (patch := _patch_in(arguments)):
         return tuple(_patched(patch))
     if not isinstance(arguments, Mapping):
@@ -97,7 +102,16 @@ def actions(name: str, arguments: Any) -> tuple[Action, ...]:
         return (Action(kind, path=path, command=_first(arguments, _QUERIES)),)
     if kind in ("edit", "write"):
         return (Action(kind, path=path, new=_first(arguments, _NEW), old=_first(arguments, _OLD)),)
+    if kind == "spawn":
+        return (Action(kind, command=_first(arguments, ("description",)), new=_first(arguments, ("prompt",))),)
+    if kind in ("ask", "plan"):
+        return (Action(kind, new=_first(arguments, ("question", "plan")) or _questions(arguments.get("questions"))),)
     return (Action(kind, path=path),)
+
+
+def _questions(asked: Any) -> str:
+    items = [item for item in asked if isinstance(item, Mapping)] if isinstance(asked, list) else []
+    return "\n".join(text for item in items if (text := _first(item, ("prompt", "question"))))
 
 
 def _first(arguments: Mapping[str, Any], names: tuple[str, ...]) -> str:

@@ -346,11 +346,11 @@ def test_bubbles_become_entries_with_results_and_times(tmp_path: Path) -> None:
     entries = reading.entries()
     assert brief(entries) == [
         ("assistant", "agent", "Running it."),
-        ("tool_call", "agent", "explanation: Build once\ncommand: npm run build\ncwd: /home/u"),
+        ("tool_call", "agent", "run_terminal_cmd\nexplanation: Build once\ncommand: npm run build\ncwd: /home/u"),
         ("tool_result", "tool", 'output: src/a.ts:3 says "no default export"\nexitCodeV2: 1'),
         ("user", "human", "make the build green"),
         ("thinking", "agent", "The log first."),
-        ("tool_call", "agent", "target_file: a.ts\ncode_edit: export default a"),
+        ("tool_call", "agent", "edit_file\ntarget_file: a.ts\ncode_edit: export default a"),
         ("tool_result", "tool", "The user's decision: rejected"),
         ("boundary", "harness", "The conversation so far was summarised."),
         ("summary", "harness", "The user wants a green build."),
@@ -364,6 +364,14 @@ def test_bubbles_become_entries_with_results_and_times(tmp_path: Path) -> None:
     assert (entries[3].at, entries[3].source_id) == (1772607900000, "b1")
     place = entries[3].place
     assert place and (place.table, place.key, place.line) == ("cursorDiskKV", "bubbleId:c1:b1", 0)
+
+
+def test_the_answer_to_a_question_is_the_humans(tmp_path: Path) -> None:
+    tool = {"name": "ask_question", "params": '{"questions":[{"prompt":"Which port?"}]}', "result": '{"answer":"8091"}'}
+    data = {"table": "cursorDiskKV", "key": "bubbleId:c:b", "raw": json.dumps({"type": 2, "toolFormerData": tool})}
+    call, answer = cursor.blocks(json.dumps(data).encode())
+    assert call.actions[0].new == "Which port?"
+    assert (answer.kind, answer.speaker, answer.text) == ("tool_result", "human", "answer: 8091")
 
 
 def test_empty_missing_and_broken_rows_cost_only_themselves(tmp_path: Path) -> None:
@@ -491,7 +499,7 @@ def test_a_stores_messages_are_read_and_its_other_blobs_counted(tmp_path: Path) 
         ("notice", "harness", "You are an agent in a terminal."),
         ("user", "human", "run them"),
         ("thinking", "agent", "Quick."),
-        ("tool_call", "agent", "command: make test"),
+        ("tool_call", "agent", "Shell\ncommand: make test"),
         ("tool_result", "tool", "2 passed\nExit code: 0"),
         ("boundary", "harness", "The conversation so far was summarised."),
         ("summary", "harness", "[Previous conversation summary]: tests were run"),
