@@ -16,6 +16,8 @@ from obsmem.harnesses.base import OWN_BLOCK, flatten, load_objects
 from obsmem.harnesses.claude_code_human import add_tagged, add_user_text, may_be_human
 from obsmem.harnesses.claude_code_sheet import Sheet, prune, text_of
 
+AddText = Callable[[Sheet, str, Mapping[str, Any]], None]
+
 SYNTHETIC = "<synthetic>"
 BOUNDARY = "compact_boundary"
 
@@ -77,6 +79,8 @@ _BARE_TYPES = frozenset(
         "worktree-state",
     ]
 )
+_MESSAGE_FIELDS = frozenset(["id", "type", "role", "model", "content", "stop_reason", "stop_sequence", "usage"])
+_SYSTEM_WORDS = ("error", "cause", "hookErrors", "hookAdditionalContext", "stopReason", "url")
 _BARE_SYSTEM = frozenset(("turn_duration",))
 _NO_OUTPUT = frozenset(("", "{}"))
 _ERROR_NOISE = frozenset(["headers", "requestID", "request_id", "stack"])
@@ -96,7 +100,7 @@ def record_entries(record: Mapping[str, Any], first: int) -> Sheet:
     kind = record.get("type")
     add = _TYPES.get(kind) if isinstance(kind, str) else None
     if add is None:
-        sheet.reasons.append(f"type:{kind}")
+        sheet.reasons.append(f"type:{kind if isinstance(kind, str) else type(kind).__name__}")
     else:
         add(sheet, record)
         if not sheet.entries and not sheet.reasons:
@@ -104,30 +108,58 @@ def record_entries(record: Mapping[str, Any], first: int) -> Sheet:
     return sheet
 
 
-def _add_user(sheet: Sheet, record: Mapping[str, Any]) -> None:
+def _content(record: Mapping[str, Any]) -> list[Any]:
+    """The blocks of a record's message; a plain string is one. Words under an unknown key count as an unknown block."""
     message = record.get("message")
-    content = message.get("content") if isinstance(message, dict) else None
+    if not isinstance(message, dict):
+        return [message]
+    content = message.get("content")
+    if isinstance(content, list):
+        return content
+    if content is None:
+        return [{key: value for key, value in message.items() if key not in _MESSAGE_FIELDS}]
+    return [content]
+
+
+def _add_user(sheet: Sheet, record: Mapping[str, Any]) -> None:
     if record.get("isCompactSummary") is True:
-        add_text: Callable[[str], None] = lambda text: sheet.add("summary", "harness", text)  # noqa: E731
+        add_text: AddText = _add_summary
     elif record.get("isMeta") is True or not may_be_human(record):
-        add_text = sheet.notice
+        add_text = _add_notice
     else:
-        add_text = lambda text: add_user_text(sheet, text, record)  # noqa: E731
+        add_text = add_user_text
     result = record.get("toolUseResult")
-    for block in content if isinstance(content, list) else [content]:
+    for block in _content(record):
         if isinstance(block, str):
             if block.strip():
-                add_text(block)
+                add_text(sheet, block, record)
         elif not isinstance(block, dict):
             sheet.reasons.append("no text")
-        elif block.get("type") == "text":
-            if text_of(block.get("text")).strip():
-                add_text(text_of(block.get("text")))
         elif block.get("type") == "tool_result":
             _add_result(sheet, block, result)
             result = None
+        elif block.get("type") == "text" and isinstance(text := block.get("text"), str):
+            if text.strip():
+                add_text(sheet, text, record)
         else:
             _add_unknown_block(sheet, block)
+    if result is not None and (words := tools.unseen_words(result, "")):
+        sheet.add("tool_result", "tool", words)
+
+
+def _add_summary(sheet: Sheet, text: str, record: Mapping[str, Any]) -> None:
+    sheet.add("summary", "harness", text)
+
+
+def _add_notice(sheet: Sheet, text: str, record: Mapping[str, Any]) -> None:
+    sheet.notice(text)
+
+
+def _add_reply(sheet: Sheet, text: str, record: Mapping[str, Any]) -> None:
+    if OWN_BLOCK in text:
+        sheet.notice(text)
+    else:
+        sheet.add("assistant", "agent", text)
 
 
 def _add_result(sheet: Sheet, block: Mapping[str, Any], result: Any) -> None:
@@ -173,31 +205,24 @@ def _add_unknown_block(sheet: Sheet, block: Mapping[str, Any]) -> None:
 
 def _add_assistant(sheet: Sheet, record: Mapping[str, Any]) -> None:
     message = record.get("message")
-    content = message.get("content") if isinstance(message, dict) else None
     synthetic = isinstance(message, dict) and message.get("model") == SYNTHETIC
-    if synthetic or record.get("isApiErrorMessage") is True:
-        add_text: Callable[[str], None] = sheet.notice
-    else:
-        add_text = lambda text: sheet.add("assistant", "agent", text)  # noqa: E731
-    for block in content if isinstance(content, list) else [content]:
+    add_text: AddText = _add_notice if synthetic or record.get("isApiErrorMessage") is True else _add_reply
+    for block in _content(record):
         if isinstance(block, str):
             if block.strip():
-                add_text(block)
-        elif isinstance(block, dict):
-            _add_assistant_block(sheet, block, add_text)
-        else:
+                add_text(sheet, block, record)
+        elif not isinstance(block, dict):
             sheet.reasons.append("no text")
+        elif block.get("type") == "text" and isinstance(text := block.get("text"), str):
+            if text.strip():
+                add_text(sheet, text, record)
+        else:
+            _add_assistant_block(sheet, block)
 
 
-def _add_assistant_block(sheet: Sheet, block: Mapping[str, Any], add_text: Callable[[str], None]) -> None:
+def _add_assistant_block(sheet: Sheet, block: Mapping[str, Any]) -> None:
     kind = text_of(block.get("type"))
-    if kind == "text":
-        text = text_of(block.get("text"))
-        if OWN_BLOCK in text:
-            sheet.notice(text)
-        elif text.strip():
-            add_text(text)
-    elif kind == "thinking":
+    if kind == "thinking":
         thought = text_of(block.get("thinking"))
         if thought.strip():
             sheet.add("thinking", "agent", thought)
@@ -232,8 +257,8 @@ def _add_attachment(sheet: Sheet, record: Mapping[str, Any]) -> None:
     if kind == "queued_command":
         _add_queued_command(sheet, attachment, record)
     elif kind == "hook_success":
-        outputs = [text_of(attachment.get(key)) for key in ("content", "stdout", "stderr")]
-        said = [output for output in dict.fromkeys(outputs) if output.strip() not in _NO_OUTPUT]
+        outputs = [text_of(attachment.get(key)).strip() for key in ("content", "stdout", "stderr")]
+        said = [output for output in dict.fromkeys(outputs) if output not in _NO_OUTPUT]
         if said:
             sheet.notice("\n".join([text_of(attachment.get("hookName")), *said]))
         else:
@@ -251,7 +276,9 @@ def _add_attachment(sheet: Sheet, record: Mapping[str, Any]) -> None:
 def _add_queued_command(sheet: Sheet, attachment: Mapping[str, Any], record: Mapping[str, Any]) -> None:
     """What was typed while the agent was busy, and reached it between two of its steps."""
     text = tools.content_text(attachment.get("prompt"))
-    if attachment.get("commandMode") in (None, "prompt") and may_be_human(attachment):
+    if not text.strip():
+        sheet.reasons.append("no text")
+    elif attachment.get("commandMode") in (None, "prompt") and may_be_human(attachment):
         add_user_text(sheet, text, record)
     elif attachment.get("commandMode") == "bash":
         add_tagged(sheet, "bash-input", f"<bash-input>{text}</bash-input>", record)
@@ -269,10 +296,7 @@ def _add_system(sheet: Sheet, record: Mapping[str, Any]) -> None:
     elif subtype == "local_command":
         add_user_text(sheet, content, record)
     else:
-        details = {
-            key: record.get(key)
-            for key in ("error", "cause", "hookErrors", "hookAdditionalContext", "stopReason", "url")
-        }
+        details = {key: value for key in _SYSTEM_WORDS if (value := record.get(key))}
         words = "\n".join(part for part in (content, flatten(prune(details, _ERROR_NOISE))) if part.strip())
         if words:
             sheet.notice(f"{subtype}\n{words}")

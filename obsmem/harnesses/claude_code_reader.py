@@ -95,7 +95,7 @@ class TranscriptReader:
             sheet = record_entries(record, len(entries))
             if sheet.reasons:
                 reasons += tuple(dict.fromkeys(sheet.reasons))
-            kind = record.get("type")
+            kind = text_of(record.get("type"))
             self._learn(record, kind)
             if kind == "assistant":
                 measure = self._measure(record) or measure
@@ -134,7 +134,7 @@ class TranscriptReader:
                 return entry._replace(speaker="agent")
         return entry
 
-    def _follow(self, line: int, record: Mapping[str, Any], kind: Any, entries: list[Entry]) -> Iterable[Activity]:
+    def _follow(self, line: int, record: Mapping[str, Any], kind: str, entries: list[Entry]) -> Iterable[Activity]:
         """What a record says about lines before it: a waiting prompt that has come, or where the live path ends."""
         if kind == "queue-operation":
             human = any(entry.speaker == "human" for entry in entries)
@@ -153,7 +153,7 @@ class TranscriptReader:
                 found += self._queue.repeat(words, late)
         return found
 
-    def _learn(self, record: Mapping[str, Any], kind: Any) -> None:
+    def _learn(self, record: Mapping[str, Any], kind: str) -> None:
         """Take the facts of the session from the first record that has them, name and model from the newest."""
         session = self.session
         if not session.cwd and isinstance(cwd := record.get("cwd"), str):
@@ -187,7 +187,7 @@ class TranscriptReader:
             self._named = True
             self.session = self.session._replace(id=session_id)
 
-    def _learn_name(self, record: Mapping[str, Any], kind: Any) -> None:
+    def _learn_name(self, record: Mapping[str, Any], kind: str) -> None:
         if kind in _NAME_RANKS:
             rank, name = _NAME_RANKS[kind], text_of(record.get(_NAME_FIELDS[kind]))
             if kind == "summary" and not self._branches.holds(leaf := text_of(record.get("leafUuid"))):
@@ -222,7 +222,9 @@ class TranscriptReader:
 
 
 class Queue:
-    """Prompts that wait for the agent, each as [line, key of its words, human, delivered]."""
+    """Prompts that wait for the agent, each as [line, key of its words, human, stage]."""
+
+    WAITING, DEQUEUED, DELIVERED = range(3)
 
     def __init__(self, items: Iterable[Iterable[Any]]) -> None:
         self._items: list[list[Any]] = [list(item) for item in items]
@@ -235,26 +237,25 @@ class Queue:
         return self._items
 
     def operate(self, line: int, operation: str, text: str, human: bool) -> list[Activity]:
-        """Follow one operation of the harness's on its queue."""
+        """Follow one operation of the harness's on its queue. One that names no text means the first item."""
         key = link_key(text.strip())
         if operation == "enqueue":
-            self._items.append([line, key, human, False])
+            self._items.append([line, key, human, self.WAITING])
             del self._items[:-MOST_WAITING]
-        elif operation == "remove":
-            waiting = [item for item in self._items if not item[3] and (not key or item[1] == key)]
-            if waiting:
-                waiting[0][3] = True
-        elif operation == "popAll":
-            taken = [item for item in self._items if not item[3] and (not key or item[1] == key)]
-            self._items = [item for item in self._items if item not in taken]
-            return [Activity(item[0], item[0], False) for item in taken if item[2]]
+            return []
+        meant = [item for item in self._items if item[3] == self.WAITING and (not text or item[1] == key)]
+        if operation == "popAll":
+            self._items = [item for item in self._items if item not in meant]
+            return [Activity(item[0], item[0], False) for item in meant if item[2]]
+        if meant and operation in ("dequeue", "remove"):
+            meant[0][3] = self.DEQUEUED if operation == "dequeue" else self.DELIVERED
         return []
 
     def repeat(self, text: str, late: bool) -> list[Activity]:
-        """A record brings these words. ``late``: also those that the harness took off its queue before."""
+        """A record brings these words. ``late``: also those that reached the agent in the middle of a turn."""
         key = link_key(text.strip())
-        for index, (line, waiting, human, delivered) in enumerate(self._items):
-            if waiting == key and (late or not delivered):
+        for index, (line, waiting, human, stage) in enumerate(self._items):
+            if waiting == key and (late or stage != self.DELIVERED):
                 del self._items[index]
                 return [Activity(line, line, False)] if human else []
         return []

@@ -18,6 +18,7 @@ Input = Mapping[str, Any]
 
 _TODO_STATUS = {"pending": "open", "in_progress": "doing", "completed": "done", "deleted": "done"}
 _CREATED = re.compile(r"Task #(\S+) created successfully(?:: (.*))?")
+_BYTES = frozenset(("data", "base64", "signature", "encrypted_content"))
 # Parts of toolUseResult that repeat the call's input, or say nothing in words. See IGNORED_KEYS for the reasons.
 _COPIES = frozenset(
     [
@@ -157,7 +158,7 @@ def content_text(content: Any) -> str:
         return content
     if isinstance(content, list):
         return "\n".join(part for item in content if (part := _part_text(item)))
-    return flatten(prune(content, _COPIES))
+    return flatten(prune(content, _BYTES))
 
 
 def _part_text(item: Any) -> str:
@@ -171,7 +172,7 @@ def _part_text(item: Any) -> str:
         return f"[image {text_of(source.get('media_type')) if isinstance(source, dict) else ''}]".replace(" ]", "]")
     if kind == "tool_reference":
         return f"tool: {text_of(item.get('tool_name'))}"
-    return flatten(prune(item, _COPIES))
+    return flatten(prune(item, _BYTES))
 
 
 def unseen_words(result: Any, seen: str) -> str:
