@@ -125,8 +125,9 @@ class SourceWriter:
         return self._batch >= BATCH
 
     def add(self, data: bytes, line: int, offset: int, entries: tuple[Entry, ...], *, skipped: tuple[str, ...] = (),
-            key: str = "", copied: bool = False, torn: bool = False) -> None:  # fmt: skip
-        """Queue a record. ``torn`` marks a last line that will be read again when it has grown."""
+            key: str = "", copied: bool = False, torn: bool = False, as_read: bytes = b"") -> None:  # fmt: skip
+        """Queue a record. ``torn`` marks a last line that will be read again when it has grown; ``as_read`` are the
+        file's bytes where what is kept of them differs (a forgotten record)."""
         self.skipped.update(skipped)
         if torn:
             self._cut()
@@ -140,7 +141,7 @@ class SourceWriter:
         self._batch += len(data)
         self.position = offset + len(data)
         self.line = line if data.endswith(b"\n") or key or torn else line - 1
-        self._tail = (self._tail + data)[-TAIL:] if len(data) < TAIL else data[-TAIL:]
+        self._tail = (self._tail + (as_read or data))[-TAIL:]
         if self._size >= SEGMENT:
             self._cut()
 

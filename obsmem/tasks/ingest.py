@@ -183,6 +183,7 @@ class _Reading:
         if self.stop is not None and self.stop(raw, parsed):
             return False
         entries, skipped, copied = parsed.entries, parsed.skipped, parsed.copied
+        as_read = raw.data
         if self.forgotten and "record:" + hashlib.sha256(raw.data).hexdigest() in self.forgotten:
             # Same length, so that all places stay right; the words are gone.
             raw = raw._replace(data=b"\x00" * (len(raw.data) - 1) + raw.data[-1:])
@@ -196,7 +197,17 @@ class _Reading:
             copied = self._is_copy(raw, parsed.link)
         if torn:
             skipped = (TORN,)
-        self.writer.add(raw.data, raw.line, raw.offset, entries, skipped=skipped, key=raw.key, copied=copied, torn=torn)
+        self.writer.add(
+            raw.data,
+            raw.line,
+            raw.offset,
+            entries,
+            skipped=skipped,
+            key=raw.key,
+            copied=copied,
+            torn=torn,
+            as_read=as_read,
+        )
         if parsed.link is not None:
             self.writer.link(raw.line, link_key(parsed.link.id), link_key(parsed.link.parent), parsed.link.prompt)
         if parsed.measure is not None and parsed.measure.context:

@@ -1,0 +1,176 @@
+"""The command line: one parser, one table from command to function, one place where failures become sentences.
+
+Commands: replay, try, ingest, sync · recall, sessions, show, notes, block, status, config · forget, fsck, index,
+maintain. ``hook`` is not here: it never loads this module.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable
+
+from obsmem import __version__
+from obsmem.core.errors import ObsmemError
+
+DEFAULT_RECALL_TOKENS = 2_000
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run one command; returns its exit status. Failures are printed as one sentence on standard error."""
+    missing = _missing_packages()
+    if missing:
+        sys.stderr.write(
+            f"observational-memory needs the Python packages {', '.join(missing)}, which this interpreter ({sys.executable}) "
+            f"does not have. Install them with: {sys.executable} -m pip install pyyaml jsonschema platformdirs filelock\n"
+        )
+        return 1
+    options = build_parser().parse_args(sys.argv[1:] if arguments is None else arguments)
+    try:
+        return int(options.run(options))
+    except ObsmemError as error:
+        sys.stderr.write(f"{error}\n")
+        return error.exit_code
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # the reader has seen enough
+        return 0
+    except KeyboardInterrupt:
+        sys.stderr.write("Interrupted. What was committed stays; run the command again to go on.\n")
+        return 130
+
+
+def recall_main() -> int:
+    """The console script ``recall``."""
+    return main(["recall", *sys.argv[1:]])
+
+
+def _missing_packages() -> list[str]:
+    from importlib.util import find_spec
+
+    needed = {"yaml": "pyyaml", "jsonschema": "jsonschema", "platformdirs": "platformdirs", "filelock": "filelock"}
+    return [package for module, package in needed.items() if find_spec(module) is None]
+
+
+def _lazily(module: str, name: str) -> Callable[[argparse.Namespace], int]:
+    """A command whose module is imported when it runs: ``recall`` should not wait for what ``sync`` needs."""
+
+    def run(options: argparse.Namespace) -> int:
+        from importlib import import_module
+
+        return int(getattr(import_module(f"obsmem.interfaces.{module}"), name)(options))
+
+    return run
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The parser of all commands."""
+    parser = argparse.ArgumentParser(
+        prog="observational-memory",
+        description="Memory for coding agents: cited notes that survive a compaction, one recall away from the exact words.",
+    )
+    parser.add_argument("--version", action="version", version=__version__)
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    _add_reading(commands)
+    _add_showing(commands)
+    _add_care(commands)
+    return parser
+
+
+def _add(
+    commands: argparse._SubParsersAction[argparse.ArgumentParser], name: str, module: str, meaning: str
+) -> argparse.ArgumentParser:
+    parser = commands.add_parser(name, help=meaning, description=meaning)
+    parser.set_defaults(run=_lazily(module, f"run_{name}"))
+    parser.add_argument("--json", action="store_true", help="print one JSON document")
+    return parser
+
+
+def _add_reading(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    replay = _add(
+        commands, "replay", "commands_read", "run saved transcripts through the whole pipeline in a throw-away store"
+    )
+    replay.add_argument(
+        "paths", nargs="+", metavar="PATH", help="a transcript, a folder of them, or - for standard input"
+    )
+    replay.add_argument("--harness", default="", help="the harness that wrote them, where content does not tell")
+    replay.add_argument(
+        "--parse-only", action="store_true", help="only count: bytes, lines, entries, reasons, tokens, compactions"
+    )
+    replay.add_argument("--keep", action="store_true", help="use the real store")
+    replay.add_argument(
+        "--at", default="", metavar="N", help="stop before the N-th compaction, or after N tokens with 150000t"
+    )
+    replay.add_argument("--budget", type=int, help="tokens of the block")
+    attempt = _add(
+        commands, "try", "commands_read", "show the block that your newest session would get now; keeps nothing"
+    )
+    attempt.add_argument("session", nargs="?", default="", metavar="SESSION", help="part of an id, or a path")
+    attempt.add_argument("--budget", type=int, help="tokens of the block")
+    ingest = _add(commands, "ingest", "commands_read", "take transcripts into the store, each from where it was left")
+    ingest.add_argument("paths", nargs="+", metavar="PATH", help="a transcript or a folder of them")
+    ingest.add_argument("--harness", default="", help="the harness that wrote them, where content does not tell")
+    sync = _add(commands, "sync", "commands_read", "take in every session of every harness on this machine")
+    sync.add_argument("--harness", default="", help="only this harness")
+    sync.add_argument("--list", action="store_true", help="only list what would be taken in")
+    sync.add_argument("--yes", action="store_true", help="do not ask")
+
+
+def _add_showing(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    recall = _add(commands, "recall", "commands_show", "print a note or reflection with the exact entries behind it")
+    recall.add_argument("id", metavar="ID", help="a note, reflection or entry id, or an unambiguous beginning of one")
+    recall.add_argument("--context", type=int, default=0, metavar="N", help="also show N entries around each")
+    recall.add_argument("--range", default="", metavar="A:B", help="characters A up to B of one entry")
+    recall.add_argument("--raw", action="store_true", help="the original records, byte for byte, nothing masked")
+    recall.add_argument("--budget", type=int, default=DEFAULT_RECALL_TOKENS, help="most tokens to print (default 2000)")
+    sessions = _add(commands, "sessions", "commands_show", "list the sessions in the store")
+    sessions.add_argument("--all", action="store_true", help="sub-agents too")
+    show = _add(commands, "show", "commands_show", "print the entries of a session")
+    show.add_argument("session", metavar="SESSION", help="handle, id, name, or part of one")
+    show.add_argument("range", nargs="?", default="", metavar="RANGE", help="entry numbers: 12, 12:40, 12:")
+    show.add_argument("--whole", action="store_true", help="do not clip long entries")
+    notes = _add(commands, "notes", "commands_show", "list the notes of a session")
+    notes.add_argument(
+        "session",
+        nargs="?",
+        default="",
+        metavar="SESSION",
+        help="handle, id, name, or part of one; the newest by default",
+    )
+    notes.add_argument("--dropped", action="store_true", help="only the dropped ones")
+    notes.add_argument("--relevance", default="", help="only these, as in critical,high")
+    block = _add(commands, "block", "commands_show", "print the block that the model would get now")
+    block.add_argument(
+        "session",
+        nargs="?",
+        default="",
+        metavar="SESSION",
+        help="handle, id, name, or part of one; the newest by default",
+    )
+    block.add_argument("--budget", type=int, help="tokens of the block")
+    _add(commands, "status", "commands_show", "how much is kept, how far behind the observer is")
+    config = _add(commands, "config", "commands_show", "list every configuration key with its value")
+    config.add_argument("--origin", action="store_true", help="also where each value comes from and what it means")
+
+
+def _add_care(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    forget = _add(commands, "forget", "commands_care", "remove a session or one record for good, from backups too")
+    forget.add_argument(
+        "what", metavar="SESSION|ENTRY", help="a session, an entry id, or HARNESS/SESSION-ID with --undo"
+    )
+    forget.add_argument("--yes", action="store_true", help="do not ask")
+    forget.add_argument("--undo", action="store_true", help="allow a forgotten session to be read again")
+    fsck = _add(commands, "fsck", "commands_care", "check the store")
+    fsck.add_argument("--repair", action="store_true", help="mend what can be mended")
+    _add(commands, "index", "commands_care", "fill the full-text index now")
+    maintain = _add(commands, "maintain", "commands_care", "bring one session up to date (hooks start this)")
+    maintain.add_argument("harness")
+    maintain.add_argument("--transcript", default="")
+    maintain.add_argument("--session", default="")
+    maintain.add_argument("--cwd", default="")
+    maintain.add_argument("--before-compact", action="store_true")
+    maintain.add_argument("--verbose", action="store_true", help="raise failures instead of only logging them")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,120 @@
+"""Commands that change the store on purpose: forget, fsck, maintain, index."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+
+from obsmem.core.ids import is_entry_id
+from obsmem.interfaces.report import say, say_json, size
+from obsmem.system import config as configuration
+from obsmem.system import log
+from obsmem.system.paths import data_home
+from obsmem.tasks.forget import apply_retention, forget_entry, forget_session, undo_forget
+from obsmem.tasks.fsck import check_home
+from obsmem.tasks.maintain import maintain
+from obsmem.tasks.resolve import find_session
+from obsmem.tasks.store import open_store
+from obsmem.tasks.words import index_words
+
+INDEX_SECONDS = 60.0  # a background run of the maintainer indexes no longer than this
+
+
+def run_forget(arguments: argparse.Namespace) -> int:
+    """``forget SESSION|ENTRY``: remove it from archive, notes, index and backups, and keep it from coming back."""
+    with open_store() as store:
+        if arguments.undo:
+            harness, _, session_id = arguments.what.partition("/")
+            done = undo_forget(store, harness, session_id)
+            say("It may be read again." if done else "Nothing with that harness/session id was forgotten.")
+            return 0 if done else 3
+        is_entry = is_entry_id(arguments.what)
+        stored = None if is_entry else find_session(store, arguments.what)
+        what = (
+            f"entry {arguments.what}"
+            if stored is None
+            else f"session {stored.session.handle} ({stored.session.name or stored.session.id})"
+        )
+        if not arguments.yes and not _agreed(f"Remove {what} for good?"):
+            say("Nothing was removed. Run it again with --yes to skip the question.")
+            return 1
+        result = forget_entry(store, arguments.what) if stored is None else forget_session(store, stored)
+    if arguments.json:
+        say_json(result._asdict())
+    else:
+        say(f"Removed {what}: {result.entries} entries, {size(result.bytes)} of transcript, {result.notes} notes.")
+        say("The harness's own transcript is not touched: remove it there if it should be gone from this machine.")
+    return 0
+
+
+def _agreed(question: str) -> bool:
+    return sys.stdin.isatty() and input(f"{question} [y/N] ").strip().lower() in ("y", "yes")
+
+
+def run_fsck(arguments: argparse.Namespace) -> int:
+    """``fsck``: check all three databases; with ``--repair`` mend what can be mended. Exit status 5 if anything stays wrong."""
+    findings = check_home(data_home(), repair=arguments.repair)
+    if arguments.json:
+        say_json([finding._asdict() for finding in findings])
+    else:
+        for finding in findings:
+            say(f"{finding.where}: {finding.what}" + (" — repaired" if finding.repaired else ""))
+        left = sum(not finding.repaired for finding in findings)
+        hint = "" if arguments.repair or not left else " Run it with --repair to mend what can be mended."
+        say("The store is sound." if not findings else f"{len(findings)} findings, {left} left.{hint}")
+    return 5 if any(not finding.repaired for finding in findings) else 0
+
+
+def run_maintain(arguments: argparse.Namespace) -> int:
+    """``maintain HARNESS --transcript PATH``: what hooks start in the background. Prints nothing."""
+    home = data_home()
+    os.makedirs(home, mode=0o700, exist_ok=True)
+    os.chdir(home)  # the working folder may be deleted under us
+    started = time.monotonic()
+    try:
+        with open_store(home, configuration.load(arguments.cwd)) as store:
+            done = maintain(
+                store,
+                arguments.harness,
+                arguments.transcript,
+                arguments.session,
+                arguments.cwd,
+                before_compact=arguments.before_compact,
+            )
+            if not arguments.before_compact:
+                _look_after(store, arguments.transcript)
+        outcome = f"stretches-{done.stretches}-notes-{done.notes}"
+        code = 0
+    except Exception as error:
+        outcome, code = f"failed-{type(error).__name__}", 1
+        if arguments.verbose:
+            raise
+    log.write(home, "maintain", harness=arguments.harness, outcome=outcome, ms=int((time.monotonic() - started) * 1000))
+    return code
+
+
+def _look_after(store: object, transcript: str) -> None:
+    """What is not urgent: full text, retention."""
+    from obsmem.core.errors import NotFound
+    from obsmem.tasks.ingest import known_session
+    from obsmem.tasks.store import Store
+
+    assert isinstance(store, Store)
+    apply_retention(store, int(time.time() * 1000))
+    try:
+        index_words(store, known_session(store, transcript), time.monotonic() + INDEX_SECONDS)
+    except NotFound:
+        pass
+
+
+def run_index(arguments: argparse.Namespace) -> int:
+    """``index``: fill the full-text index for all sessions now instead of in the background."""
+    with open_store() as store:
+        added = sum(index_words(store, stored) for stored in store.archive.sessions())
+    if arguments.json:
+        say_json({"added": added})
+    else:
+        say(f"Indexed {added} entries.")
+    return 0

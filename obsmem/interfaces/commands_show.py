@@ -1,0 +1,249 @@
+"""Commands that show what is kept: recall, sessions, show, notes, block, status, config. None of them writes."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from typing import Any
+
+from obsmem.core.errors import SourceMissing, UsageError
+from obsmem.core.ids import entry_id, shorten
+from obsmem.interfaces.report import age, say, say_json, size, table
+from obsmem.memory import recall
+from obsmem.store.archive import StoredSession
+from obsmem.system import config as configuration
+from obsmem.system.paths import data_home
+from obsmem.tasks.deliver import make_block
+from obsmem.tasks.entries import find_entry, read_entries
+from obsmem.tasks.observe import local_clock, observe_clock
+from obsmem.tasks.remember import remember
+from obsmem.tasks.resolve import find, find_session, neighbours
+from obsmem.tasks.store import ARCHIVE, INDEX, MEMORY, Store, open_store
+
+
+def run_recall(arguments: argparse.Namespace) -> int:
+    """``recall ID``: a note or reflection, its evidence, and the exact entries behind it."""
+    with open_store(readonly=True) as store:
+        found = find(store, arguments.id)
+        if arguments.raw:
+            return _write_raw(store, found)
+        if arguments.range:
+            return _write_range(found, arguments.range)
+        if arguments.context:
+            found = _with_context(store, found, arguments.context)
+    if arguments.json:
+        say_json(recall.as_value(found, local_clock))
+    else:
+        print(recall.render(found, arguments.budget, local_clock))
+    return SourceMissing.exit_code if found.status in ("partial", "source_unavailable", "no_source") else 0
+
+
+def _with_context(store: Store, found: recall.Found, count: int) -> recall.Found:
+    for source in found.sources:
+        if source.entry is not None and not source.around:
+            handle, entries = neighbours(store, source.id, count)
+            found = found._replace(sources=recall.with_context(found.sources, handle, entries, count))
+    return found
+
+
+def _write_raw(store: Store, found: recall.Found) -> int:
+    """The original bytes of each record, as they stood in the transcript; nothing is masked."""
+    for source in found.sources:
+        _, row = find_entry(store, source.id)
+        sys.stdout.buffer.write(store.archive.record(row))
+    return 0
+
+
+def _write_range(found: recall.Found, text: str) -> int:
+    start, _, end = text.partition(":")
+    if len(found.sources) != 1 or found.sources[0].entry is None:
+        raise UsageError("--range needs the id of one entry (7c2e.812). 'recall ID' lists those behind a note.")
+    if not start.isdigit() or not end.isdigit():
+        raise UsageError(f"--range takes two numbers of characters (2000:4000), not {text!r}.")
+    print(recall.cut(found.sources[0].entry.text, int(start), int(end)))
+    return 0
+
+
+def run_sessions(arguments: argparse.Namespace) -> int:
+    """``sessions``: every session in the store, the newest first."""
+    with open_store(readonly=True) as store:
+        stored = [one for one in store.archive.sessions() if arguments.all or one.session.role == "main"]
+        values = [_session_value(store, one) for one in stored]
+    if arguments.json:
+        say_json(values)
+        return 0
+    rows = [
+        [v["handle"], v["harness"], age(v["updated_at"]), str(v["entries"]), str(v["notes"]), size(v["bytes"]),
+         "" if v["transcript_exists"] else "only here", v["name"] or v["cwd"] or v["id"]]
+        for v in values
+    ]  # fmt: skip
+    for line in table(rows, ["handle", "harness", "grown", "entries", "notes", "size", "", "name"]):
+        say(line)
+    return 0
+
+
+def _session_value(store: Store, one: StoredSession) -> dict[str, Any]:
+    original, kept = store.archive.sizes(one.no)
+    value = one.session._asdict()
+    value.update(
+        updated_at=one.updated_at, entries=one.last_seq + 1, bytes=original, stored_bytes=kept,
+        notes=len(store.memory.notes(one.session.handle)), covered_to=store.memory.covered_to(one.session.handle),
+        transcript_exists=os.path.exists(one.session.transcript),
+    )  # fmt: skip
+    return value
+
+
+def run_show(arguments: argparse.Namespace) -> int:
+    """``show SESSION [RANGE]``: the entries of a session, in order."""
+    with open_store(readonly=True) as store:
+        stored = find_session(store, arguments.session)
+        first, last = _range(arguments.range, stored.last_seq)
+        entries = read_entries(store, stored, store.archive.entries(stored.no, first, last))
+    handle = stored.session.handle
+    if arguments.json:
+        say_json([{"id": entry_id(handle, e.seq), **e._asdict()} for e in entries])
+        return 0
+    for entry in entries:
+        label = f"{entry.kind}/{entry.speaker}" + (f" {entry.tool}" if entry.tool else "")
+        mark = "" if entry.active else "  (off the live path)"
+        text = entry.text if arguments.whole else recall.cut(entry.text, 0, 500)
+        more = "" if arguments.whole or len(entry.text) <= 500 else f" […{len(entry.text) - 500} more characters]"
+        say(f"[{entry_id(handle, entry.seq)}] {local_clock(entry.at)} {label}{mark}\n{text}{more}\n")
+    return 0
+
+
+def _range(text: str, last: int) -> tuple[int, int]:
+    if not text:
+        return 0, last
+    start, _, end = text.partition(":")
+    try:
+        first = int(start or 0)
+        return first, int(end) if end else (last if ":" in text else first)
+    except ValueError:
+        raise UsageError(f"RANGE is a number or two (12, 12:40, 12:), not {text!r}.") from None
+
+
+def run_notes(arguments: argparse.Namespace) -> int:
+    """``notes SESSION``: its notes, oldest first; with ``--dropped`` only those that were dropped."""
+    with open_store(readonly=True) as store:
+        stored = find_session(store, arguments.session)
+        memory = remember(store, stored)
+        if arguments.dropped:
+            notes = [one.note for one in store.memory.notes(stored.session.handle) if one.note.id in memory.dropped]
+        else:
+            notes = list(memory.notes)
+        reflections = [] if arguments.dropped else list(memory.reflections)
+    wanted = set(arguments.relevance.split(",")) if arguments.relevance else set()
+    notes = [note for note in notes if not wanted or note.relevance in wanted]
+    if arguments.json:
+        say_json({"notes": [n._asdict() for n in notes], "reflections": [r._asdict() for r in reflections]})
+        return 0
+    short = shorten([*(note.id for note in notes), *(one.id for one in reflections)])
+    for one in reflections:
+        say(f"[{short[one.id]}] reflection  {one.text}")
+    for note in notes:
+        doubt = "" if note.grounding == "verified" else f" ({note.grounding}: {', '.join(note.missing[:4])})"
+        say(
+            f"[{short[note.id]}] {local_clock(note.at)} {note.relevance} {note.evidence}{doubt}  {note.text}  ← {' '.join(note.entry_ids)}"
+        )
+    if not notes and not reflections:
+        say("No notes." if not arguments.dropped else "No notes were dropped.")
+    return 0
+
+
+def run_block(arguments: argparse.Namespace) -> int:
+    """``block SESSION``: the block that the model would get now."""
+    with open_store() as store:
+        stored = find_session(store, arguments.session)
+        block = make_block(store, stored, local_clock, budget=arguments.budget)
+    if arguments.json:
+        say_json(block._asdict())
+        return 0
+    for part in block.parts:
+        say(part)
+    if not block.parts:
+        say("Nothing is remembered of this session yet.")
+    return 0
+
+
+def run_status(arguments: argparse.Namespace) -> int:
+    """``status``: how much is kept, how far behind the observer is, when it last worked."""
+    home = data_home()
+    with open_store(readonly=True) as store:
+        value = _status_value(store, home)
+    if arguments.json:
+        say_json(value)
+        return 0
+    say(f"data folder {home}: " + ", ".join(f"{name} {size(count)}" for name, count in value["files"].items()))
+    say(
+        f"{value['sessions']} sessions, {value['entries']} entries, {value['notes']} notes; {size(value['bytes'])} of transcript "
+        f"kept in {size(value['stored_bytes'])}"
+    )
+    say(
+        f"{len(value['only_here'])} sessions exist only here"
+        + (": " + ", ".join(value["only_here"][:12]) if value["only_here"] else "")
+    )
+    say(
+        f"observer: last worked {age(value['last_call'])} ago" if value["last_call"] else "observer: has not worked yet"
+    )
+    if value["failed_calls"]:
+        say(
+            f"  {value['failed_calls']} worker calls failed; the stretches were covered by the next worker or are due again"
+        )
+    for lag in value["behind"]:
+        say(f"  {lag['handle']} is {lag['tokens']} tokens behind (due at {value['observe_after_tokens']})")
+    if value["gaps"]:
+        say(f"  {value['gaps']} stretches could not be observed (gaps)")
+    return 0
+
+
+def _status_value(store: Store, home: str) -> dict[str, Any]:
+    sessions = store.archive.sessions()
+    sizes = [store.archive.sizes(one.no) for one in sessions]
+    run = store.memory.connection.execute
+    behind = [
+        {"handle": one.session.handle, "tokens": tokens}
+        for one in sessions
+        if one.session.role == "main"
+        and (tokens := observe_clock(store, one, store.memory.covered_to(one.session.handle)))
+        >= store.config["observe_after_tokens"]
+    ]
+    return {
+        "home": home,
+        "files": {
+            n: os.path.getsize(os.path.join(home, n))
+            for n in (ARCHIVE, MEMORY, INDEX)
+            if os.path.exists(os.path.join(home, n))
+        },
+        "sessions": len(sessions),
+        "entries": sum(one.last_seq + 1 for one in sessions),
+        "notes": run("SELECT count(*) FROM notes").fetchone()[0],
+        "bytes": sum(original for original, _ in sizes),
+        "stored_bytes": sum(kept for _, kept in sizes),
+        "only_here": [one.session.handle for one in sessions if not os.path.exists(one.session.transcript)],
+        "last_call": run("SELECT coalesce(max(at), 0) FROM worker_calls").fetchone()[0],
+        "failed_calls": run("SELECT count(*) FROM worker_calls WHERE outcome LIKE 'failed%'").fetchone()[0],
+        "gaps": run("SELECT count(*) FROM gaps").fetchone()[0],
+        "behind": behind,
+        "observe_after_tokens": store.config["observe_after_tokens"],
+    }
+
+
+def run_config(arguments: argparse.Namespace) -> int:
+    """``config``: every key with its value; with ``--origin`` where it came from and what it means."""
+    config = configuration.load(os.getcwd())
+    if arguments.json:
+        say_json(
+            {
+                key: {"value": config[key], "origin": config.origins[key], "meaning": configuration.KEYS[key][2]}
+                for key in configuration.KEYS
+            }
+        )
+        return 0
+    for key, (_, _, meaning) in configuration.KEYS.items():
+        say(f"{key}: {config[key]!r}")
+        if arguments.origin:
+            say(f"    from {config.origins[key]} — {meaning}")
+    say(f"The user's file is {configuration.user_file()}; a project's is {configuration.PROJECT_FILE} in its folder.")
+    return 0
