@@ -281,7 +281,8 @@ def _excerpt(text: str, budget: int, name: str) -> str:
     if estimate(text) <= budget:
         return text
     whole = _all_of(text, name)
-    room = budget - estimate(whole) - estimate("\n\n")
+    longest = f"\n[… {len(text)} characters left out: recall {name} --range {len(text)}:{len(text)} …]\n"
+    room = budget - estimate(longest) - 2
     if room < SMALLEST_EXCERPT:
         return whole
     head = clip(text, (room + 1) // 2)
