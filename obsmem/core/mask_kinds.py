@@ -40,7 +40,12 @@ KINDS: tuple[Kind, ...] = (
         r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----"
         r"(?:[^…]{0,20000}?-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----|(?:(?:\s|\\[nr])*[A-Za-z0-9+/=]{16,})+)",
     ),
-    _kind("jwt", "eyJ", r"eyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}", 3),
+    _kind(
+        "jwt",
+        "eyJ",
+        r"(?:(?<![A-Za-z0-9_-])|(?<=%20)|(?<=\\n))eyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}",
+        3,
+    ),
     _kind("aws access key", "AKIA ASIA ABIA ACCA", r"(?<![A-Za-z0-9])A(?:KIA|SIA|BIA|CCA)[A-Z2-7]{16}(?![A-Za-z0-9])"),
     _kind("github token", "ghp_ gho_ ghu_ ghs_ ghr_", r"gh[pousr]_[A-Za-z0-9]{20,}"),
     _kind("github token", "github_pat_", r"github_pat_[A-Za-z0-9_]{22,}"),

@@ -34,7 +34,70 @@ EVENTS: Mapping[str, str] = {
     "Interrupt": "other",
 }
 
-IGNORED_KEYS: Mapping[str, str] = {}
+_ID = "an id of the harness"
+_TIME = "kept as the entry's time"
+_SETTING = "a setting of the harness, not a word of anyone"
+_OWN_PROMPT = "the harness's own prompt, the same in every session"
+_UNESCAPED = "JSON in a string: the strings inside stand unescaped in the entry"
+_TOLD = "repeats the output of the call, cut to 10,000 characters"
+
+IGNORED_KEYS: Mapping[str, str] = {
+    "timestamp": _TIME,
+    "payload.type": "names the record's type; an unknown one is counted",
+    "id": _ID,
+    "call_id": "kept as the entry's call id",
+    "turn_id": _ID,
+    "client_id": _ID,
+    "session_id": _ID,
+    "parent_thread_id": _ID,
+    "forked_from_id": _ID,
+    "window_id": _ID,
+    "first_window_id": _ID,
+    "previous_window_id": _ID,
+    "limit_id": _ID,
+    "payload.arguments": _UNESCAPED,
+    "payload.output": "framing around the output, which stands in the entry verbatim: " + _UNESCAPED,
+    "payload.base_instructions": _OWN_PROMPT,
+    "payload.instructions": "the user's standing instructions file, which the first messages repeat",
+    "payload.dynamic_tools": "definitions of tools",
+    "payload.tools": "definitions of tools that a tool search loaded; their names stand in the entry",
+    "payload.user_instructions": "repeated in every turn_context; the first messages say it once",
+    "payload.developer_instructions": _OWN_PROMPT,
+    "developer_instructions": _OWN_PROMPT,
+    "payload.state": "what the harness knows of the machine; its messages repeat it",
+    "payload.thread_settings": _SETTING,
+    "payload.git": "the state of the repository when the session began",
+    "payload.cwd": "kept as the session's folder",
+    "payload.originator": _SETTING,
+    "payload.source": _SETTING,
+    "payload.cli_version": _SETTING,
+    "payload.model": "kept as the session's model",
+    "payload.model_provider": _SETTING,
+    "payload.effort": _SETTING,
+    "payload.personality": _SETTING,
+    "payload.approval_policy": _SETTING,
+    "payload.collaboration_mode": _SETTING,
+    "payload.collaboration_mode_kind": _SETTING,
+    "payload.truncation_policy": _SETTING,
+    "payload.sandbox_policy": _SETTING,
+    "payload.permission_profile": _SETTING,
+    "payload.file_system_sandbox_policy": _SETTING,
+    "payload.workspace_roots": _SETTING,
+    "rate_limits": "the account's limits",
+    "payload.ghost_commit": "a snapshot of the work tree that the harness made for undo",
+    "encrypted_content": "encrypted; nobody but the provider can read it",
+    "payload.replacement_history": "the history that goes on after a compaction: it repeats records before it; where "
+    "none stand before it, its messages are entries",
+    "payload.parsed_cmd": "the harness's guess at what the command does; the command stands in the call",
+    "payload.aggregated_output": _TOLD,
+    "payload.formatted_output": _TOLD,
+    "payload.stdout": _TOLD,
+    "payload.stderr": _TOLD,
+    "payload.command": "repeats the command of the call",
+    "payload.changes": "repeats the patch of the call",
+    "image_url": "bytes of an image",
+    "payload.images": "bytes of images",
+}
 
 
 def recognise(path: str, head: bytes) -> bool:

@@ -277,7 +277,7 @@ def _agreed(question: str) -> bool:
 
 
 def _take_in(store: Store, found: list[Found], *, as_json: bool, final: bool = False) -> int:
-    values = []
+    values: list[dict[str, Any]] = []
     for one in found:
         if not one.harness:
             say(f"not recognised: {one.source.path}")

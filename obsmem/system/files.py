@@ -13,7 +13,15 @@ PRIVATE_FOLDER = 0o700
 
 def make_folder(path: str) -> None:
     """Create a folder and its parents, readable by the user alone. An existing one is left as it is."""
-    os.makedirs(path, mode=PRIVATE_FOLDER, exist_ok=True)
+    if os.path.isdir(path):
+        return
+    parent = os.path.dirname(path)
+    if parent != path:
+        make_folder(parent)
+    try:
+        os.mkdir(path, PRIVATE_FOLDER)
+    except FileExistsError:
+        pass
 
 
 def write_atomic(path: str, data: bytes, mode: int = PRIVATE_FILE, *, durable: bool = True) -> None:

@@ -166,3 +166,20 @@ def test_every_needle_is_part_of_what_its_pattern_can_match() -> None:
     for kind in KINDS:
         assert kind.needles, kind.name
         assert not kind.pattern.search("…[masked " + kind.name + "]")
+
+
+def test_hostile_text_is_masked_in_bounded_time() -> None:
+    for piece in (
+        "eyJ",
+        "sk-",
+        "password=",
+        "SG.",
+        "a://b:",
+        "-----BEGIN PRIVATE KEY-----",
+        "token: a/b",
+        "M",
+        "xoxb-",
+        "key=\\",
+    ):
+        text = piece * 20_000
+        assert mask(mask(text)) == mask(text)
