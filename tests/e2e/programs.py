@@ -21,24 +21,24 @@ VERSION_SECONDS = 60
 
 
 class Program(NamedTuple):
-    """An npm package that brings one command, at one version. ``beside`` is another package that it needs there."""
+    """An npm package at one version, and the command that it brings ('' for a library)."""
 
     package: str
     version: str
-    command: str
-    beside: str = ""
+    command: str = ""
 
     @property
     def folder_name(self) -> str:
         """The cache folder's name for this version."""
-        return f"{self.command}-{self.version}"
+        return f"{self.package.lstrip('@').replace('/', '-')}-{self.version}"
 
 
 CLAUDE_CODE = Program("@anthropic-ai/claude-code", "2.1.197", "claude")
 CLAUDE_CODE_NEWER = Program("@anthropic-ai/claude-code", "2.1.332", "claude")
 CODEX = Program("@openai/codex", "0.171.0", "codex")
-# Where a plugin is configured, OpenCode wants this package too, and looks for it on the network for a minute.
-OPENCODE = Program("opencode-ai", "1.18.33", "opencode", "@opencode-ai/plugin@1.18.33")
+OPENCODE = Program("opencode-ai", "1.18.33", "opencode")
+# Where a plugin is configured, OpenCode wants this package too, and asks the network for it for over a minute.
+OPENCODE_PLUGIN = Program("@opencode-ai/plugin", "1.18.33")
 
 
 def cache_folder() -> Path:
@@ -49,16 +49,22 @@ def cache_folder() -> Path:
 
 def require(program: Program) -> Path:
     """The path of the program's command, installed if need be. Skips the test with a reason where it cannot be had."""
-    folder = cache_folder() / program.folder_name
+    folder = require_folder(program)
     command = folder / "node_modules" / ".bin" / program.command
-    if not command.exists():
-        _install(program, folder)
     if not command.exists():
         pytest.skip(f"{program.package}@{program.version} brings no command {program.command!r}")
     said = _run([str(command), "--version"], folder, VERSION_SECONDS)
     if said is None or program.version not in said.stdout:
         pytest.skip(f"{program.package}@{program.version} does not run on this machine: {_reason(said)}")
     return command
+
+
+def require_folder(program: Program) -> Path:
+    """The folder that a package is installed in, with what it depends on. Skips the test where it cannot be had."""
+    folder = cache_folder() / program.folder_name
+    if not (folder / "node_modules").exists():
+        _install(program, folder)
+    return folder
 
 
 def _install(program: Program, folder: Path) -> None:
@@ -69,8 +75,8 @@ def _install(program: Program, folder: Path) -> None:
     unfinished = folder.with_name(f"{folder.name}.{os.getpid()}.new")
     unfinished.mkdir(parents=True)
     package = f"{program.package}@{program.version}"
-    arguments = [npm, "install", "--prefix", str(unfinished), "--no-audit", "--no-fund", "--loglevel=error", package]
-    arguments += [program.beside] if program.beside else []
+    quiet = ["--no-audit", "--no-fund", "--loglevel=error"]
+    arguments = [npm, "install", "--prefix", str(unfinished), "--save-exact", *quiet, package]
     done = _run(arguments, unfinished, INSTALL_SECONDS)
     if done is None or done.returncode != 0:
         shutil.rmtree(unfinished, ignore_errors=True)

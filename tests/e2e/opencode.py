@@ -1,0 +1,77 @@
+"""Drives the real OpenCode in a world: its config, its turns, its compaction through ``opencode serve``.
+
+Owns what this one program needs to run offline. Invariant: each turn is one ``opencode run`` process that ends; the
+server that a compaction needs lives no longer than that compaction.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from . import programs
+from .world import Ended, World
+
+NAME = "opencode"
+MODEL = "scripted/m1"
+
+# Runs inside the world: starts the server, waits until it says where it listens, asks for a summary, ends the server.
+_SUMMARIZE = """\
+import json, os, re, signal, subprocess, sys, urllib.request
+server = subprocess.Popen([sys.argv[1], "serve", "--port", "0"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          stdin=subprocess.DEVNULL, encoding="utf-8", start_new_session=True)
+try:
+    for line in server.stdout:
+        found = re.search(r"listening on (http://\\S+)", line)
+        if found:
+            break
+    url = f"{found.group(1)}/session/{sys.argv[2]}/summarize"
+    body = json.dumps({"providerID": "scripted", "modelID": "m1"}).encode()
+    request = urllib.request.Request(url, body, {"content-type": "application/json"})
+    print(urllib.request.urlopen(request, timeout=60).read().decode())
+finally:
+    os.killpg(server.pid, signal.SIGKILL)
+"""
+
+
+class OpenCode:
+    """One installed version in one world. ``session`` is the id of the conversation, '' before its first turn."""
+
+    def __init__(self, world: World, command: Path, config: Mapping[str, Any]) -> None:
+        self.world = world
+        self.session = ""
+        self._command = command
+        model = {"name": "m1", "tool_call": True, "limit": {"context": 100_000, "output": 8_000}}
+        provider = {
+            "npm": "@ai-sdk/openai-compatible",
+            "name": "scripted",
+            "options": {"baseURL": f"http://127.0.0.1:{world.port}/v1", "apiKey": "scripted"},
+            "models": {"m1": model},
+        }
+        whole = {"provider": {"scripted": provider}, "model": MODEL, "autoupdate": False, "share": "disabled", **config}
+        folder = world.home / ".config" / "opencode"
+        folder.mkdir(parents=True, exist_ok=True)
+        # With these in place it does not look for its plugin package on the network, which takes it over a minute.
+        shutil.copytree(programs.require_folder(programs.OPENCODE_PLUGIN), folder, dirs_exist_ok=True)
+        (folder / "opencode.json").write_text(json.dumps(whole, indent=2), encoding="utf-8")
+        self._environment = {"OPENCODE_DISABLE_AUTOUPDATE": "1", "OPENCODE_DISABLE_MODELS_FETCH": "1"}
+
+    def turn(self, prompt: str) -> Ended:
+        """Send one prompt in the same session, on stdin (an argument with a space would arrive quoted)."""
+        arguments = [str(self._command), "run", "--format", "json", "--model", MODEL, "--title", "Scripted"]
+        ended = self.world.run([*arguments, *(["-s", self.session] if self.session else [])], self._environment, prompt)
+        if not self.session:
+            for line in ended.stdout.split("\n"):
+                if '"sessionID"' in line:
+                    self.session = str(json.loads(line)["sessionID"])
+                    break
+        return ended
+
+    def compact(self) -> Ended:
+        """Ask for a compaction of the session, as ``/compact`` does."""
+        arguments = [sys.executable, "-c", _SUMMARIZE, str(self._command), self.session]
+        return self.world.run(arguments, self._environment)
