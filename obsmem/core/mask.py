@@ -26,12 +26,15 @@ _NAMES = {
     "credentials": "secret",
     "key": "key",
 }
+JUDGED_LENGTH = 1000  # the most characters of a value that _ASSIGNED takes
 _KEY_NAME = re.compile(r"(?:api|access|secret|private|signing|encryption|account|auth)[_-]?\Z")
 _ASSIGNED = re.compile(
     r"""(?:_base|_value)?(?P<close>\\{0,3}["'`]?)(?P<sign>\s{0,3}(?::=|=>|==?|:)\s{0,3}|[ ](?=[^\s=:]))"""
-    r"""(?P<open>\\{0,3}["'`])?(?P<value>[^\s"'`\\,;(){}\[\]<>&|]{8,})(?P<after>.?)""",
+    r"""(?P<open>\\{0,3}["'`])?(?P<value>[^\s"'`\\,;(){}\[\]<>&|]{8,1000})(?P<after>.?)""",
     re.IGNORECASE,
 )
+
+_REST_OF_VALUE = re.compile(r"""[^\s"'`\\,;(){}\[\]<>&|]*""")
 
 _PLACEHOLDERS = (
     "your", "example", "placeholder", "changeme", "change_me", "change-me", "replace", "dummy", "redacted", "masked",
@@ -123,7 +126,9 @@ def _mask_assignments(text: str) -> str:
         name, match = found[start]
         if start >= position and _assigns_secret(text, name, match):
             parts += [text[position:start], _mark("", name)]
-            position = match.end("value")
+            # A value is judged by its first JUDGED_LENGTH characters, so that a hostile text costs no more; all of it goes.
+            rest = _REST_OF_VALUE.match(text, match.end("value"))
+            position = rest.end() if rest else match.end("value")
     parts.append(text[position:])
     return "".join(parts)
 
@@ -148,7 +153,7 @@ def _assigns_secret(text: str, name: str, match: re.Match[str]) -> bool:
         option = text[max(0, match.start() - 40) : match.start()].rsplit(maxsplit=1)
         if match.group("close") or not (option and option[-1].startswith("--")):
             return False
-    after = match.group("after")
+    after = match.group("after") if len(match.group("value")) < JUDGED_LENGTH else ""
     if quoted and after not in ("", '"', "'", "`", "\\"):
         return False  # a sentence in quotes, or a string that code goes on building
     if not quoted and after in ("(", "[", "{", "<"):
