@@ -7,7 +7,6 @@ record's bytes alone. A transcript may be rewritten as a whole; its records have
 
 from __future__ import annotations
 
-import glob
 import hashlib
 import json
 import os
@@ -114,6 +113,8 @@ def recognise(path: str, head: bytes) -> bool:
 
 def find(home: str) -> Iterator[Source]:
     """Yield every session below a home folder, once: a database before a transcript, as it has the tools' results."""
+    import glob  # hooks load this module and never look for sessions
+
     databases = [os.path.join(home, *data.split("/"), "User/globalStorage/state.vscdb") for data in _USER_DATA]
     for pattern in _STORES:
         databases.extend(sorted(glob.glob(os.path.join(glob.escape(home), pattern))))
@@ -159,7 +160,14 @@ def blocks(data: bytes) -> list[Entry]:
 
 
 def _parse(data: bytes) -> Parsed:
-    """Entries, reasons and what was measured, from the bytes of a record alone."""
+    """Entries, reasons and what was measured, from the bytes of a record alone. Never raises."""
+    try:
+        return _read_record(data)
+    except RecursionError:
+        return Parsed(skipped=("nested too deeply",))
+
+
+def _read_record(data: bytes) -> Parsed:
     findings: list[Finding] = []
     measure: Measure | None = None
     if is_labelled(data):
