@@ -173,7 +173,7 @@ def _notice(payload: Payload, stamp: Any, first: int) -> list[Entry]:
 
 def _unknown(payload: Payload, stamp: Any, first: int) -> list[Entry]:
     """A type that is not known yet: kept as a notice, so that no words are lost; the reader counts it too."""
-    return _notice(payload, stamp, first) if len(payload) > 1 else []
+    return _notice(payload, stamp, first) if payload.keys() - {"type"} else []
 
 
 def _agent_letter(payload: Payload, stamp: Any, first: int) -> list[Entry]:

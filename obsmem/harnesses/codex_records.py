@@ -81,7 +81,7 @@ def open_record(value: dict[str, Any]) -> tuple[str, str, Payload, Any]:
         return "response_item", kind, value, value.get("timestamp")
     if kind is None and isinstance(value.get("id"), str) and "timestamp" in value:
         return "session_meta", "", value, value["timestamp"]
-    return str(kind), "", {}, value.get("timestamp")
+    return str(kind)[:60], "", {}, value.get("timestamp")
 
 
 def type_of(payload: Payload) -> str:
