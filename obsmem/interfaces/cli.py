@@ -1,6 +1,6 @@
 """The command line: one parser, one table from command to function, one place where failures become sentences.
 
-Commands: replay, try, ingest, sync · recall, sessions, show, notes, block, status, config · forget, fsck, index,
+Commands: replay, try, demo, ingest, sync · recall, sessions, show, notes, block, status, config · forget, fsck, index,
 maintain. ``hook`` is not here: it never loads this module.
 """
 
@@ -107,6 +107,9 @@ def _add_reading(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     attempt.add_argument("session", nargs="?", default="", metavar="SESSION", help="part of an id, or a path")
     attempt.add_argument("--budget", type=int, help="tokens of the block")
+    demo = _add(commands, "demo", "commands_demo", "show the main job on saved sessions, stage by stage; keeps nothing")
+    demo.add_argument("path", nargs="?", default="fixtures/demo", metavar="PATH", help="a session or a folder of them")
+    demo.add_argument("--whole", action="store_true", help="show every line of the blocks")
     ingest = _add(commands, "ingest", "commands_read", "take transcripts into the store, each from where it was left")
     ingest.add_argument("paths", nargs="+", metavar="PATH", help="a transcript or a folder of them")
     ingest.add_argument("--harness", default="", help="the harness that wrote them, where content does not tell")

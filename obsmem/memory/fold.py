@@ -38,15 +38,9 @@ def fold(
         first.setdefault(note.id, note)
         last_recorded[note.id] = max(at, last_recorded.get(note.id, at))
     live = {name for name, note in first.items() if any(map(is_active, note.entry_ids))}
-    dropped_at: dict[str, int] = {}
-    for drop in drops:
-        for name in drop.note_ids:
-            dropped_at[name] = max(drop.at, dropped_at.get(name, drop.at))
-    dropped_texts: dict[str, int] = {}
-    for name, at in dropped_at.items():
-        if name in first:
-            text = first[name].text
-            dropped_texts[text] = max(at, dropped_texts.get(text, at))
+    dropped_at = _latest((name, drop.at) for drop in drops for name in drop.note_ids)
+    # By text, so that a note which the dropped one had hidden does not come up in its place.
+    dropped_texts = _latest((first[name].text, at) for name, at in dropped_at.items() if name in first)
     hidden = {name for name, note in first.items() if last_recorded[name] <= dropped_texts.get(note.text, -1)}
     shown: dict[str, Note] = {}
     for note in sorted(first.values(), key=lambda note: note.at):
@@ -61,6 +55,13 @@ def fold(
         dropped=frozenset(hidden | (dropped_at.keys() - first.keys())),
         pins=tuple(first_pins.values()),
     )
+
+
+def _latest(times: Iterable[tuple[str, int]]) -> dict[str, int]:
+    latest: dict[str, int] = {}
+    for name, at in times:
+        latest[name] = max(at, latest.get(name, at))
+    return latest
 
 
 def _visible_reflections(

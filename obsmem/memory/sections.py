@@ -143,8 +143,9 @@ def _work(state: State, view: View) -> list[Line]:
             )
         )
     for number, command in enumerate(reversed(state.failing)):
+        failure = command.failure or command.last
         lines.append(
-            Line("Failing: " + _command_text(command, view), (3, number), 30 + number * 0.01, seqs=command.last.seqs)
+            Line("Failing: " + _command_text(command, view), (3, number), 30 + number * 0.01, seqs=failure.seqs)
         )
     done = [clean(text) for _, status, text, _ in state.todos if status == "done"]
     if done:
@@ -200,12 +201,11 @@ def _earlier_words(state: State, view: View, shown: set[int]) -> list[Line]:
 
 
 def _command_text(command: CommandState, view: View) -> str:
-    last = command.last
+    """The command bound to its outcome: the failure that still stands, or the last run and what it mended."""
+    last = command.failure if command.broken and command.failure is not None else command.last
     text = f"`{clip(clean(command.command), 200)}` → {_outcome(last)} {view.source(last.at, last.seqs[-1])}"
     if last.ok and command.failure is not None:
-        text += (
-            f"; was failing: {_outcome(command.failure)} {view.source(command.failure.at, command.failure.seqs[-1])}"
-        )
+        text += f"; was failing: {_outcome(command.failure)} {view.source(command.failure.at, command.failure.seqs[-1])}"
     return text
 
 
@@ -290,7 +290,7 @@ def command_lines(state: State, view: View) -> list[Line]:
     lines = []
     commands = [command for command in state.commands.values() if not command.noise]
     for number, command in enumerate(reversed(commands)):
-        failed = command.last.ok is False
+        failed = command.broken
         told = bool(command.failure or command.last.detail.get("summary") or command.last.detail.get("refs"))
         lines.append(
             Line(

@@ -36,7 +36,7 @@ def update_cards(store: Store, stored: StoredSession, entries: Sequence[Entry] =
 def _build(
     store: Store, stored: StoredSession, entries: Sequence[Entry], reach: int, state: dict[str, object], last: int = -1
 ) -> bool:
-    builder = CardBuilder(stored.session.handle, state or None)
+    builder = CardBuilder(stored.session.handle, state or None, cwd=stored.session.cwd)
     for entry in entries:
         if entry.active:
             builder.feed(entry)

@@ -13,8 +13,6 @@ from obsmem.core.errors import UsageError
 # Kind -> module.
 REGISTRY: dict[str, str] = {
     "extractive": "obsmem.workers.extractive",
-    "command": "obsmem.workers.command",
-    "http": "obsmem.workers.http",
     "scripted": "obsmem.workers.scripted",
 }
 
