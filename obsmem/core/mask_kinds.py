@@ -51,8 +51,8 @@ KINDS: tuple[Kind, ...] = (
     _kind("github token", "github_pat_", r"github_pat_[A-Za-z0-9_]{22,}"),
     _kind(
         "gitlab token",
-        "glpat- gldt- glrt- glcbt- glptt- glft- glsoat- glagent- gloas- glimt-",
-        r"gl(?:pat|dt|rt|cbt|ptt|ft|soat|agent|oas|imt)-[A-Za-z0-9_.-]{20,}",
+        "glpat- gldt- glrt- glcbt- glptt-",
+        r"gl(?:pat|dt|rt|cbt|ptt)-[A-Za-z0-9_.-]{20,}",
         2,
     ),
     _kind(
