@@ -42,26 +42,24 @@ class Branches:
     def add(self, line: int, link: Link, leads: bool) -> tuple[Activity, ...]:
         """Take in the next record. ``leads``: a prompt or a reply, and none of a sub-agent's; the path ends at these."""
         parent_line, parent_active = self._recent.get(link.parent, (0, True))
-        straight = not link.parent or (parent_active and parent_line >= self._prompt_line and parent_line > 0)
         changes: tuple[Activity, ...] = ()
         active = True
-        if leads and not straight and self._prompt_line:
-            changes = self._move(link_key(link.id), (line, link))
-        elif not leads and not parent_active:
+        if leads:
+            straight = not link.parent or (parent_active and parent_line >= self._prompt_line and parent_line > 0)
+            if not straight and self._prompt_line:
+                changes = self._move(link.id, (line, link))
+            self._leaf = link.id
+            if link.prompt:
+                self._prompt_line = line
+        elif not parent_active:
             active = False
             changes = (Activity(line, line, False),)
         if self._tree is not None:
             self._tree.append(line, _keyed(link))
-        if leads:
-            self._leaf = link.id
-        if leads and link.prompt:
-            self._prompt_line = line
-        self._remember(link.id, line, active)
+        self._recent[link.id] = (line, active)
+        if len(self._recent) > 2 * RECENT:
+            self._recent = dict(list(self._recent.items())[RECENT:])
         return changes
-
-    def alias(self, id_: str, line: int) -> None:
-        """Let another record on the same line count as this one."""
-        self._remember(id_, line, True)
 
     def holds(self, id_: str) -> bool:
         """True if the record is among the newest."""
@@ -69,28 +67,23 @@ class Branches:
 
     def move_to(self, leaf: str) -> tuple[Activity, ...]:
         """Follow an explicit statement of the harness about the end of the live path."""
-        changes = self._move(link_key(leaf), None)
-        self._leaf = leaf
-        return changes
+        return self._move(leaf, None)
 
     def _move(self, leaf: str, new: tuple[int, Link] | None) -> tuple[Activity, ...]:
         tree = self._tree = self._tree or Tree(self._history())
+        if new is None and not tree.holds(link_key(leaf)):
+            return ()
         before = tree.inactive(link_key(self._leaf))
         if new:
             tree.append(new[0], _keyed(new[1]))
-        after = tree.inactive(leaf)
+        after = tree.inactive(link_key(leaf))
+        self._leaf = leaf
         self._prompt_line = tree.last_prompt(after)
         self._mark(after)
         return tuple(tree.changes(before, after))
 
     def _mark(self, inactive: set[int]) -> None:
         self._recent = {id_: (line, line not in inactive) for id_, (line, _) in self._recent.items()}
-
-    def _remember(self, id_: str, line: int, active: bool) -> None:
-        self._recent.pop(id_, None)
-        self._recent[id_] = (line, active)
-        if len(self._recent) > RECENT:
-            del self._recent[next(iter(self._recent))]
 
 
 def _keyed(link: Link) -> Link:
@@ -112,6 +105,10 @@ class Tree:
             return
         self._index.setdefault(link.id, len(self._links))
         self._links.append((line, link))
+
+    def holds(self, id_: str) -> bool:
+        """True if the record is in the file."""
+        return id_ in self._index
 
     def inactive(self, leaf: str) -> set[int]:
         """The lines of records that are off the live path which ends at ``leaf``; none for an unknown leaf."""

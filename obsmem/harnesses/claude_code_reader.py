@@ -32,6 +32,8 @@ from obsmem.harnesses.claude_code_blocks import SYNTHETIC, record_entries
 from obsmem.harnesses.claude_code_branches import Branches, History
 from obsmem.harnesses.claude_code_sheet import Sheet, text_of, time_of
 
+Reasons = tuple[str, ...]
+
 RECENT_CALLS = 64
 MOST_WAITING = 32
 MOST_SUMMARIES = 16
@@ -40,6 +42,8 @@ _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z")
 _AGENT_FILE = re.compile(r"agent-(.+)\Z")
 _SUMMARISER = "acompact"
 _SUMMARY_TASK = "Your task is to create a detailed summary of the conversation"
+_QUEUE_TYPES = frozenset(("queue-operation", "last-prompt"))
+_PLACED_KINDS = frozenset(("tool_call", "tool_result", "user"))
 _CONTEXT_FIELDS = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
 _NAME_RANKS = {"summary": 1, "ai-title": 2, "custom-title": 3}
 _NAME_FIELDS = {"summary": "summary", "ai-title": "aiTitle", "custom-title": "customTitle"}
@@ -60,6 +64,7 @@ class TranscriptReader:
         self._name_rank = int(state.get("name_rank", 0))
         self._named = bool(state.get("named", bool(self.session.id)))
         self._begun = bool(state.get("begun", False))
+        self._unsettled = True
         self._prompted = bool(state.get("prompted", False))
         self._measured: tuple[str, int] = tuple(state.get("measured", ("", 0)))
 
@@ -86,33 +91,46 @@ class TranscriptReader:
     def read(self, raw: Raw) -> Parsed:
         """Turn one line into entries or reasons. Never raises on bad input."""
         records, reasons = load_objects(raw.data)
-        entries: list[Entry] = []
-        activity: list[Activity] = []
-        delivered: tuple[str, ...] = ()
-        links: list[tuple[Link, bool]] = []
-        measure: Measure | None = None
+        if len(records) == 1:
+            return self._read_record(raw.line, records[0], 0, reasons)
+        parts: list[Parsed] = []
+        first = 0
         for record in records:
-            sheet = record_entries(record, len(entries))
-            if sheet.reasons:
-                reasons += tuple(dict.fromkeys(sheet.reasons))
-            kind = text_of(record.get("type"))
-            self._learn(record, kind)
-            if kind == "assistant":
-                measure = self._measure(record) or measure
-            elif kind == "attachment":
-                delivered += _receipts(record)
-            activity += self._follow(raw.line, record, kind, sheet.entries)
-            id_ = record.get("uuid")
-            if isinstance(id_, str) and id_:
-                links.append(_link(id_, record, sheet))
-            entries += [self._placed(entry, sheet.side) for entry in sheet.entries]
+            parts.append(self._read_record(raw.line, record, first, ()))
+            first += len(parts[-1].entries)
+        return _joined(parts, reasons)
+
+    def _read_record(self, line: int, record: Mapping[str, Any], first: int, reasons: Reasons) -> Parsed:
+        sheet = record_entries(record, first)
+        entries = sheet.entries
+        kind = record.get("type")
+        if sheet.reasons:
+            reasons += tuple(dict.fromkeys(sheet.reasons))
+        if self._unsettled:
+            self._settle(record)
+        activity: tuple[Activity, ...] = ()
+        measure = None
+        delivered: Reasons = ()
+        if kind == "assistant":
+            measure = self._measure(record)
+        elif kind == "attachment":
+            delivered = _receipts(record)
+        elif not isinstance(kind, str):
+            kind = ""
+        if self._summaries or kind in _NAME_RANKS:
+            self._learn_name(record, kind)
+        if self._queue or kind in _QUEUE_TYPES:
+            activity = self._follow(line, record, kind, entries)
+        for index, entry in enumerate(entries):
+            if entry.kind in _PLACED_KINDS:
+                entries[index] = self._placed(entry, sheet.side)
         link = None
-        if links:
-            link, leads = _joined(links)
-            activity += self._branches.add(raw.line, link, leads)
-            for other, _ in links[:-1]:
-                self._branches.alias(other.id, raw.line)
-        return Parsed(tuple(entries), reasons, tuple(activity), link, measure, False, delivered)
+        id_ = record.get("uuid")
+        if isinstance(id_, str) and id_:
+            link = _link(id_, record, sheet)
+            leads = link.prompt or (kind == "assistant" and not sheet.side)
+            activity += self._branches.add(line, link, leads)
+        return Parsed(tuple(entries), reasons, activity, link, measure, False, delivered)
 
     def _placed(self, entry: Entry, side: bool) -> Entry:
         """Add what the records before it tell: the tool's name, the first prompt, who speaks in a sub-agent's file."""
@@ -134,7 +152,7 @@ class TranscriptReader:
                 return entry._replace(speaker="agent")
         return entry
 
-    def _follow(self, line: int, record: Mapping[str, Any], kind: str, entries: list[Entry]) -> Iterable[Activity]:
+    def _follow(self, line: int, record: Mapping[str, Any], kind: str, entries: list[Entry]) -> tuple[Activity, ...]:
         """What a record says about lines before it: a waiting prompt that has come, or where the live path ends."""
         if kind == "queue-operation":
             human = any(entry.speaker == "human" for entry in entries)
@@ -143,35 +161,28 @@ class TranscriptReader:
             stated = record.get("rewound") is True or record.get("explicit") is True
             leaf = text_of(record.get("leafUuid"))
             return self._branches.move_to(leaf) if stated and leaf else ()
-        if not self._queue or kind not in ("user", "attachment"):
+        if kind not in ("user", "attachment"):
             return ()
-        late = kind == "attachment"
-        found: list[Activity] = []
+        found: tuple[Activity, ...] = ()
         for entry in entries:
             if entry.kind == "notice" or (entry.speaker == "human" and entry.kind != "tool_result"):
                 words = entry.actions[0].command if entry.actions else entry.text
-                found += self._queue.repeat(words, late)
+                found += self._queue.repeat(words, kind == "attachment")
         return found
 
-    def _learn(self, record: Mapping[str, Any], kind: str) -> None:
-        """Take the facts of the session from the first record that has them, name and model from the newest."""
+    def _settle(self, record: Mapping[str, Any]) -> None:
+        """Take the facts of the session from the first record that has them."""
         session = self.session
         if not session.cwd and isinstance(cwd := record.get("cwd"), str):
             session = session._replace(cwd=cwd)
         if not session.started_at and (at := time_of(record.get("timestamp"))):
             session = session._replace(started_at=at)
-        if kind == "assistant":
-            model = record["message"].get("model") if isinstance(record.get("message"), dict) else None
-            if isinstance(model, str) and model not in (session.model, SYNTHETIC):
-                session = session._replace(model=model)
-        if session is not self.session:
-            self.session = session
+        self.session = session
         if not self._named or not self._begun:
             self._identify(record)
         if "forkedFrom" in record and not self.parent_id and isinstance(fork := record["forkedFrom"], dict):
             self.parent_id = text_of(fork.get("sessionId"))
-        if self._summaries or kind in _NAME_RANKS:
-            self._learn_name(record, kind)
+        self._unsettled = not (self.session.cwd and self.session.started_at and self._named and self._begun)
 
     def _identify(self, record: Mapping[str, Any]) -> None:
         session_id = text_of(record.get("sessionId"))
@@ -208,17 +219,18 @@ class TranscriptReader:
         if record.get("isSidechain") is True and self.session.role == "main":
             return None
         message = record.get("message")
-        if not isinstance(message, dict) or message.get("model") == SYNTHETIC:
+        usage = message.get("usage") if isinstance(message, dict) else None
+        if not isinstance(message, dict) or not isinstance(usage, dict) or message.get("model") == SYNTHETIC:
             return None
-        usage = message.get("usage")
-        if not isinstance(usage, dict):
-            return None
+        model = text_of(message.get("model"))
+        if model and model != self.session.model:
+            self.session = self.session._replace(model=model)
         context = sum(count for name in _CONTEXT_FIELDS if isinstance(count := usage.get(name), int))
         reply = text_of(message.get("id"))
         if not context or (reply and reply == self._measured[0] and context <= self._measured[1]):
             return None
         self._measured = (reply, context)
-        return Measure(context, 0, text_of(message.get("model")))
+        return Measure(context, 0, model)
 
 
 class Queue:
@@ -236,29 +248,29 @@ class Queue:
         """The items, as JSON."""
         return self._items
 
-    def operate(self, line: int, operation: str, text: str, human: bool) -> list[Activity]:
+    def operate(self, line: int, operation: str, text: str, human: bool) -> tuple[Activity, ...]:
         """Follow one operation of the harness's on its queue. One that names no text means the first item."""
         key = link_key(text.strip())
         if operation == "enqueue":
             self._items.append([line, key, human, self.WAITING])
             del self._items[:-MOST_WAITING]
-            return []
+            return ()
         meant = [item for item in self._items if item[3] == self.WAITING and (not text or item[1] == key)]
         if operation == "popAll":
             self._items = [item for item in self._items if item not in meant]
-            return [Activity(item[0], item[0], False) for item in meant if item[2]]
+            return tuple(Activity(item[0], item[0], False) for item in meant if item[2])
         if meant and operation in ("dequeue", "remove"):
             meant[0][3] = self.DEQUEUED if operation == "dequeue" else self.DELIVERED
-        return []
+        return ()
 
-    def repeat(self, text: str, late: bool) -> list[Activity]:
+    def repeat(self, text: str, late: bool) -> tuple[Activity, ...]:
         """A record brings these words. ``late``: also those that reached the agent in the middle of a turn."""
         key = link_key(text.strip())
         for index, (line, waiting, human, stage) in enumerate(self._items):
             if waiting == key and (late or stage != self.DELIVERED):
                 del self._items[index]
-                return [Activity(line, line, False)] if human else []
-        return []
+                return (Activity(line, line, False),) if human else ()
+        return ()
 
 
 def _session_of(path: str) -> Session:
@@ -278,12 +290,10 @@ def _parent_of(path: str) -> str:
     return parts[parts.index("subagents") - 1]
 
 
-def _link(id_: str, record: Mapping[str, Any], sheet: Sheet) -> tuple[Link, bool]:
-    """A record's link, and whether the live path may end at it: at the human's prompts and the agent's replies."""
-    parent = text_of(record.get("parentUuid")) or text_of(record.get("logicalParentUuid"))
-    kind = record.get("type")
-    prompt = kind == "user" and not sheet.side and _is_prompt(sheet.entries)
-    return Link(id_, parent, prompt), prompt or (kind == "assistant" and not sheet.side)
+def _link(id_: str, record: Mapping[str, Any], sheet: Sheet) -> Link:
+    parent = record.get("parentUuid") or record.get("logicalParentUuid")
+    prompt = record["type"] == "user" and not sheet.side and _is_prompt(sheet.entries)
+    return Link(id_, text_of(parent), prompt)
 
 
 def _is_prompt(entries: list[Entry]) -> bool:
@@ -296,12 +306,19 @@ def _is_prompt(entries: list[Entry]) -> bool:
     return human
 
 
-def _joined(links: list[tuple[Link, bool]]) -> tuple[Link, bool]:
-    """One link for a line: two records that stand on one line are one step of the path."""
-    if len(links) == 1:
-        return links[0]
-    prompt = any(link.prompt for link, _ in links)
-    return Link(links[-1][0].id, links[0][0].parent, prompt), any(leads for _, leads in links)
+def _joined(parts: list[Parsed], reasons: Reasons) -> Parsed:
+    """One line's records together. Their links become one: the records are one step of the live path."""
+    links = [part.link for part in parts if part.link]
+    link = Link(links[-1].id, links[0].parent, any(each.prompt for each in links)) if links else None
+    return Parsed(
+        tuple(entry for part in parts for entry in part.entries),
+        reasons + tuple(reason for part in parts for reason in part.skipped),
+        tuple(change for part in parts for change in part.activity),
+        link,
+        next((part.measure for part in reversed(parts) if part.measure), None),
+        False,
+        tuple(receipt for part in parts for receipt in part.receipts),
+    )
 
 
 def _receipts(record: Mapping[str, Any]) -> tuple[str, ...]:

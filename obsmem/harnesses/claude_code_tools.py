@@ -181,27 +181,33 @@ def unseen_words(result: Any, seen: str) -> str:
         words = result.removeprefix("Error: ").strip()
         return "" if words in seen else words
     lines: list[str] = []
-    copied = isinstance(result, dict) and "filePath" in result  # then ``content`` is what the call wrote
-    _gather(result, "", seen, lines, copied)
+    if isinstance(result, dict):
+        copied = "filePath" in result  # then ``content`` is what the call wrote
+        for key, value in result.items():
+            if key in _COPIES or (copied and key == "content"):
+                continue
+            if key == "file" and isinstance(value, dict):
+                value = {part: words for part, words in value.items() if part != "content"}
+            _gather(value, key, seen, lines)
+    else:
+        _gather(result, "", seen, lines)
     return "\n".join(lines)
 
 
-def _gather(value: Any, name: str, seen: str, lines: list[str], copied: bool) -> None:
+def _gather(value: Any, name: str, seen: str, lines: list[str]) -> None:
     if isinstance(value, str):
-        words = value.strip()
-        if not words or (len(words) < _SHORT and name.partition(".")[0] not in _OUTPUTS) or words in seen:
+        if len(value) < _SHORT and name.partition(".")[0] not in _OUTPUTS:
             return
-        lines.append(f"{name}: {words}" if name else words)
+        words = value.strip()
+        if words and words not in seen:
+            lines.append(f"{name}: {words}" if name else words)
     elif isinstance(value, dict):
         for key, item in value.items():
-            if key in _COPIES or (copied and key == "content"):
-                continue
-            if key == "file" and isinstance(item, dict) and not name:
-                item = {part: words for part, words in item.items() if part != "content"}
-            _gather(item, f"{name}.{key}" if name else key, seen, lines, False)
+            if key not in _COPIES:
+                _gather(item, f"{name}.{key}" if name else key, seen, lines)
     elif isinstance(value, list):
         for item in value:
-            _gather(item, name, seen, lines, False)
+            _gather(item, name, seen, lines)
 
 
 def result_actions(result: Any, text: str) -> tuple[Action, ...]:
