@@ -209,6 +209,15 @@ class Fold:
         elif failure and fixed_by is None and fact.ok:
             fixed_by = fact
         self.commands[key] = CommandState(key, fact, known.runs + 1 if known else 1, failure, fixed_by)
+        if fact.ok:
+            self._mend_parts(key, fact)
+
+    def _mend_parts(self, key: str, fact: Fact) -> None:
+        """``a && b`` ended well, so ``a`` and ``b`` did: what failed alone before no longer does."""
+        for part in key.split(" && "):
+            known = self.commands.get(part)
+            if part != key and known is not None and known.broken:
+                self.commands[part] = known._replace(fixed_by=fact)
 
     def _list(self, fact: Fact) -> None:
         since = {(item[0], item[1], item[2]): item[3] for item in self._todos}

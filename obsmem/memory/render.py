@@ -25,6 +25,7 @@ from obsmem.memory.sections import (
     command_lines,
     file_lines,
     note_lines,
+    note_seqs,
     now_lines,
     pin_lines,
     reflection_lines,
@@ -148,10 +149,20 @@ def _pack(
         "\n".join((_open(session, nonce, number, len(bodies), recall), body, CLOSE))
         for number, body in enumerate(bodies, 1)
     )
-    shown = [id_ for section in sections for line in section.lines for id_ in line.ids]
-    left = [note.id for note in memory.notes if note.id not in set(shown)]
+    shown = {id_ for section in sections for line in section.lines for id_ in line.ids}
+    told = {seq for section in sections for line in section.lines for seq in line.seqs}
+    # A note counts as shown where another section says all that it stands on.
+    shown |= {note.id for note in memory.notes if told.issuperset(note_seqs(note, session.handle) or (-1,))}
+    left = [note.id for note in memory.notes if note.id not in shown]
     costs = {section.name: estimate("\n".join(section.text())) for section in sections if section.lines}
-    return Block(parts, sum(estimate(part) for part in parts), tuple(shown), tuple(left), nonce, costs)
+    return Block(
+        parts,
+        sum(estimate(part) for part in parts),
+        tuple(note.id for note in memory.notes if note.id in shown),
+        tuple(left),
+        nonce,
+        costs,
+    )
 
 
 def delivery_mark(session: Session, text: str, key: bytes) -> str:

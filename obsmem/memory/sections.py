@@ -7,6 +7,7 @@ taken from a harness's own summary. Every line is one line, masked, and without 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -21,8 +22,11 @@ from obsmem.core.tokens import estimate
 WORDS_LIMIT = 2_000  # characters of the last instruction; head and tail beyond
 EARLIER_LIMIT = 600  # characters of an earlier instruction
 STANDING_LIMIT = 400
+QUESTION_LIMIT = 200
 LINE_LIMIT = 400  # characters of any other line's text
+REPORT_LIMIT = 800  # characters of what the agent last reported
 PIN_LIMIT = 2_000
+RECENT_COMMANDS = 8  # of the newest commands, also those are listed that just ended well
 SHORT_ANSWER = 40  # characters: a last instruction this short leans on the one before it
 
 
@@ -81,32 +85,44 @@ def clip(text: str, limit: int, more: str = "") -> str:
 
 def now_lines(state: State, view: View) -> list[Line]:
     """The last instruction, what stands, what is open, failing and done, and where the agent was."""
-    lines = _last_words(state, view)
+    asked = {answer.seqs[-1]: answer.subject for answer in state.answers}
+    lines = _last_words(state, view, asked)
     shown = {seq for line in lines for seq in line.seqs}
     lines += _standing(state, view, shown)
+    lines += _answers(state, view)
     lines += _work(state, view)
     lines += _agent(state, view)
-    lines += _earlier_words(state, view, shown)
+    lines += _earlier_words(state, view, shown, asked)
     return lines
 
 
-def _last_words(state: State, view: View) -> list[Line]:
+def _last_words(state: State, view: View, asked: Mapping[int, str]) -> list[Line]:
     if not state.instructions:
         return []
     last = state.instructions[-1]
-    lines = [_words("Last instruction", last, view, WORDS_LIMIT, (0,), 0)]
+    lines = [_words("Last instruction", last, view, WORDS_LIMIT, (0,), 0, asked)]
     if len(last.words.strip()) < SHORT_ANSWER and len(state.instructions) > 1:
         earlier = [one for one in state.instructions[:-1] if len(one.words.strip()) >= SHORT_ANSWER]
         if earlier:
-            lines.append(_words("It follows", earlier[-1], view, WORDS_LIMIT // 2, (0.5,), 0.5))
+            lines.append(_words("Before it", earlier[-1], view, WORDS_LIMIT // 2, (0.5,), 0.5, asked))
     return lines
 
 
-def _words(label: str, said: Instruction, view: View, limit: int, rank: tuple[float, ...], order: float) -> Line:
+def _words(
+    label: str,
+    said: Instruction,
+    view: View,
+    limit: int,
+    rank: tuple[float, ...],
+    order: float,
+    asked: Mapping[int, str],
+) -> Line:
+    """A human's words whole or clipped, bound to the question that they answer, if they answer one."""
     more = f"; whole: {view.recall} {entry_id(view.handle, said.seq)}"
     text = clip(clean(said.words), limit, more)
     mark = f" [superseded by {entry_id(view.handle, said.superseded_by)}]" if said.superseded_by is not None else ""
-    return Line(f'{label} {view.source(said.at, said.seq)}: "{text}"{mark}', rank, order, seqs=(said.seq,))
+    question = f' to "{clip(clean(asked[said.seq]), QUESTION_LIMIT)}"' if asked.get(said.seq) else ""
+    return Line(f'{label} {view.source(said.at, said.seq)}{question}: "{text}"{mark}', rank, order, seqs=(said.seq,))
 
 
 def _standing(state: State, view: View, shown: set[int]) -> list[Line]:
@@ -142,7 +158,7 @@ def _work(state: State, view: View) -> list[Line]:
                 seqs=(seq,),
             )
         )
-    for number, command in enumerate(reversed(state.failing)):
+    for number, command in enumerate(reversed([one for one in state.failing if is_check(one)])):
         failure = command.failure or command.last
         lines.append(
             Line("Failing: " + _command_text(command, view), (3, number), 30 + number * 0.01, seqs=failure.seqs)
@@ -166,6 +182,13 @@ def _work(state: State, view: View) -> list[Line]:
     return lines
 
 
+def is_check(command: CommandState) -> bool:
+    """True for a command that judges the work (tests, builds, linters): its failure stays open until it passes.
+    Any other failing command is only something that went wrong once; *Commands* tells of it."""
+    detail = command.failure.detail if command.failure is not None else command.last.detail
+    return bool(detail.get("failing") or detail.get("summary")) or _CHECK.search(command.command) is not None
+
+
 def _agent(state: State, view: View) -> list[Line]:
     """What the agent said last: a claim, marked as one."""
     lines = []
@@ -174,28 +197,35 @@ def _agent(state: State, view: View) -> list[Line]:
     if state.next_step is not None:
         lines.append(_said("The agent meant to go on with", state.next_step, view, (4,), 50))
     if state.conclusion is not None:
-        lines.append(_said("The agent last reported", state.conclusion, view, (4.5,), 51))
+        lines.append(_said("The agent last reported", state.conclusion, view, (4.5,), 51, REPORT_LIMIT))
     return lines
 
 
-def _said(label: str, fact: Fact, view: View, rank: tuple[float, ...], order: float) -> Line:
+def _said(label: str, fact: Fact, view: View, rank: tuple[float, ...], order: float, limit: int = LINE_LIMIT) -> Line:
     return Line(
-        f'{label} {view.source(fact.at, fact.seqs[-1])}: "{clip(clean(fact.text), LINE_LIMIT)}"',
+        f'{label} {view.source(fact.at, fact.seqs[-1])}: "{clip(clean(fact.text), limit)}"',
         rank,
         order,
         seqs=fact.seqs,
     )
 
 
-def _earlier_words(state: State, view: View, shown: set[int]) -> list[Line]:
-    """Everything else that the human said, newest first, with answers to the agent's questions."""
-    lines = []
+def _earlier_words(state: State, view: View, shown: set[int], asked: Mapping[int, str]) -> list[Line]:
+    """Everything else that the human said, newest first."""
     said = [one for one in state.instructions if one.seq not in shown]
-    for number, one in enumerate(reversed(said)):
-        lines.append(_words("Earlier", one, view, EARLIER_LIMIT, (7, number), 60 + number * 0.001))
-    for number, fact in enumerate(reversed(state.answers)):
-        question = clip(clean(fact.subject), 160)
-        text = f'Answered {view.source(fact.at, fact.seqs[-1])}: {question} → "{clip(clean(fact.text), 300)}"'
+    return [
+        _words("Earlier", one, view, EARLIER_LIMIT, (7, number), 60 + number * 0.001, asked)
+        for number, one in enumerate(reversed(said))
+    ]
+
+
+def _answers(state: State, view: View) -> list[Line]:
+    """What the human chose when the agent asked through a tool, newest first."""
+    typed = {said.seq for said in state.instructions}
+    lines = []
+    for number, fact in enumerate(reversed([one for one in state.answers if one.seqs[-1] not in typed])):
+        question = clip(clean(fact.subject), QUESTION_LIMIT)
+        text = f'Answered {view.source(fact.at, fact.seqs[-1])} to "{question}": "{clip(clean(fact.text), 300)}"'
         lines.append(Line(text, (2.2, number), 15 + number * 0.001, seqs=fact.seqs))
     return lines
 
@@ -205,7 +235,9 @@ def _command_text(command: CommandState, view: View) -> str:
     last = command.failure if command.broken and command.failure is not None else command.last
     text = f"`{clip(clean(command.command), 200)}` → {_outcome(last)} {view.source(last.at, last.seqs[-1])}"
     if last.ok and command.failure is not None:
-        text += f"; was failing: {_outcome(command.failure)} {view.source(command.failure.at, command.failure.seqs[-1])}"
+        text += (
+            f"; was failing: {_outcome(command.failure)} {view.source(command.failure.at, command.failure.seqs[-1])}"
+        )
     return text
 
 
@@ -290,16 +322,12 @@ def command_lines(state: State, view: View) -> list[Line]:
     lines = []
     commands = [command for command in state.commands.values() if not command.noise]
     for number, command in enumerate(reversed(commands)):
-        failed = command.broken
+        failed = command.broken or command.last.ok is False
         told = bool(command.failure or command.last.detail.get("summary") or command.last.detail.get("refs"))
-        lines.append(
-            Line(
-                "- " + _command_text(command, view),
-                (0 if failed else 1 if told else 2, number),
-                -number,
-                seqs=command.last.seqs,
-            )
-        )
+        if not (failed or told) and number >= RECENT_COMMANDS:
+            continue  # that it ran and was fine helps nobody later
+        rank = (0 if failed else 1 if told else 2, number)
+        lines.append(Line("- " + _command_text(command, view), rank, -number, seqs=command.last.seqs))
     return lines
 
 
@@ -311,6 +339,11 @@ def reflection_lines(memory: Memory, short: Mapping[str, str]) -> list[Line]:
     ]
 
 
+_CHECK = re.compile(
+    r"\b(?:tests?|pytest|unittest|jest|vitest|mocha|rspec|tox|nox|lint|eslint|ruff|mypy|pyright|flake8|tsc|clippy|vet|build|"
+    r"compile|make|cargo check|gradle|mvn|check|typecheck|fmt|format|validate|verify)\b"
+)
+
 _RELEVANCE = {"critical": 0, "high": 1, "medium": 2, "low": 3}
 _EVIDENCE = {"user": 0, "tool": 1, "agent": 2}
 
@@ -318,16 +351,22 @@ _EVIDENCE = {"user": 0, "tool": 1, "agent": 2}
 def note_lines(
     memory: Memory, short: Mapping[str, str], view: View, told: set[int], superseded: set[int]
 ) -> list[Line]:
-    """One line a note, oldest first. Chosen first: what no other section tells, unsuperseded, the user's words, by
+    """One line a note that no other section tells, oldest first. Chosen first: unsuperseded, the user's words, by
     relevance, the newest. ``told`` and ``superseded`` are seqs of entries."""
     lines = []
     for number, note in enumerate(memory.notes):
-        seqs = tuple(int(name.rpartition(".")[2]) for name in note.entry_ids if name.startswith(view.handle + "."))
+        seqs = note_seqs(note, view.handle)
         old = bool(superseded.intersection(seqs))
-        again = bool(seqs) and told.issuperset(seqs)
-        rank = (again, old, _RELEVANCE[note.relevance] + _EVIDENCE[note.evidence], -number)
+        if seqs and told.issuperset(seqs):
+            continue  # another section says it already
+        rank = (old, _RELEVANCE[note.relevance] + _EVIDENCE[note.evidence], -number)
         lines.append(Line(_note_text(note, short, view, old), rank, number, ids=(note.id,), seqs=seqs))
     return lines
+
+
+def note_seqs(note: Note, handle: str) -> tuple[int, ...]:
+    """The seqs of the entries of this session that a note cites."""
+    return tuple(int(name.rpartition(".")[2]) for name in note.entry_ids if name.startswith(handle + "."))
 
 
 def _note_text(note: Note, short: Mapping[str, str], view: View, old: bool) -> str:
