@@ -28,6 +28,7 @@ class Branches:
     def __init__(self, state: Mapping[str, Any], history: History) -> None:
         self._history = history
         self._tree: Tree | None = None
+        self._since: list[tuple[int, Link]] = []  # what came after the tree was built; added when it is needed again
         self._recent: dict[str, tuple[int, bool]] = {
             str(id_): (int(line), bool(active)) for id_, line, active in state.get("recent", [])
         }
@@ -55,7 +56,7 @@ class Branches:
             active = False
             changes = (Activity(line, line, False),)
         if self._tree is not None:
-            self._tree.append(line, _keyed(link))
+            self._since.append((line, link))
         self._recent[link.id] = (line, active)
         if len(self._recent) > 2 * RECENT:
             self._recent = dict(list(self._recent.items())[RECENT:])
@@ -71,6 +72,9 @@ class Branches:
 
     def _move(self, leaf: str, new: tuple[int, Link] | None) -> tuple[Activity, ...]:
         tree = self._tree = self._tree or Tree(self._history())
+        for line, link in self._since:
+            tree.append(line, _keyed(link))
+        self._since.clear()
         if new is None and not tree.holds(link_key(leaf)):
             return ()
         before = tree.inactive(link_key(self._leaf))

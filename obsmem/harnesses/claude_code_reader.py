@@ -264,10 +264,15 @@ class Queue:
         return ()
 
     def repeat(self, text: str, late: bool) -> tuple[Activity, ...]:
-        """A record brings these words. ``late``: also those that reached the agent in the middle of a turn."""
-        key = link_key(text.strip())
-        for index, (line, waiting, human, stage) in enumerate(self._items):
-            if waiting == key and (late or stage != self.DELIVERED):
+        """A record brings these words. ``late``: also those that reached the agent in the middle of a turn.
+
+        Such a record follows at once or never, so what is typed later is not its repetition.
+        """
+        if not late:
+            self._items = [item for item in self._items if item[3] != self.DELIVERED]
+        key = link_key(text.strip()) if self._items else ""
+        for index, (line, waiting, human, _) in enumerate(self._items):
+            if waiting == key:
                 del self._items[index]
                 return (Activity(line, line, False),) if human else ()
         return ()

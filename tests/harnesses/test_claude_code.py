@@ -12,6 +12,7 @@ import pytest
 
 from obsmem.core.model import HookAnswer, HookEvent
 from obsmem.harnesses import base, claude_code, recognise
+from obsmem.harnesses.claude_code_branches import Branches, Tree
 from tests.harnesses.cases import FIXTURES, SHARED, Reading, case_folders, check_case, read_file
 from tests.harnesses.walker import missing_strings
 
@@ -164,6 +165,25 @@ def test_a_rewound_turn_is_inactive_and_parallel_results_are_not() -> None:
 def test_the_branch_with_the_newer_record_is_live() -> None:
     state = {entry.text: entry.active for entry in case("two-terminals").entries()}
     assert state["main line goes on"] and not state["from another terminal"]
+
+
+def test_an_explicit_leaf_moves_the_live_path_and_an_unknown_one_does_not() -> None:
+    links = [base.Link("a", ""), base.Link("p", "a", True), base.Link("q", "p"), base.Link("z", "q", True)]
+    keyed = [
+        (line, base.Link(base.link_key(link.id), base.link_key(link.parent), link.prompt))
+        for line, link in enumerate(links, 1)
+    ]
+    branches = Branches({}, lambda: keyed)
+    for line, link in enumerate(links, 1):
+        assert branches.add(line, link, link.prompt) == ()
+    assert branches.move_to("nowhere") == ()
+    assert branches.move_to("q") == (base.Activity(4, 4, False),)
+    assert branches.add(5, base.Link("r", "q", True), True) == (), "the next prompt goes on from there"
+
+
+def test_a_circle_of_parents_ends_the_walk() -> None:
+    tree = Tree([(1, base.Link("a", "b", True)), (2, base.Link("b", "a", True)), (3, base.Link("c", "gone", True))])
+    assert tree.inactive("b") == {3} and tree.inactive("c") == set()
 
 
 def test_history_is_asked_for_only_when_a_record_branches_off() -> None:
