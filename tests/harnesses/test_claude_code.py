@@ -313,3 +313,15 @@ def test_hook_config_registers_four_parts_and_the_limits() -> None:
         "SessionStart": 20,
     }
     assert "PostCompact" not in hooks
+
+
+@pytest.mark.parametrize(
+    "path", sorted((FIXTURES / claude_code.NAME / "payloads").glob("*.json")), ids=lambda p: p.stem
+)
+def test_recorded_payloads_are_understood(path: Path) -> None:
+    payload = json.loads(path.read_text(encoding="utf-8"))
+    name, _, source = path.stem.partition("-")
+    event = claude_code.read_event(name, payload)
+    assert event.kind == claude_code.EVENTS.get(name, "other")
+    assert event.session_id and event.transcript.endswith(".jsonl") and event.cwd
+    assert not source or event.source == source
