@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from obsmem.core.model import Action
+from obsmem.harnesses.base import replace_surrogates
 
 RUN_TOOLS = frozenset({"shell", "exec_command", "local_shell", "shell_command", "container.exec", "unified_exec"})
 SHELLS = frozenset({"bash", "sh", "zsh", "fish", "dash", "ksh", "pwsh", "powershell", "cmd"})
@@ -140,10 +141,10 @@ def unquote(literal: str) -> str:
     """The text of a JavaScript string literal. Placeholders of a template stay as they are written."""
     if literal[0] == '"':
         try:
-            return str(json.loads(literal, strict=False))
+            return str(replace_surrogates(json.loads(literal, strict=False)))
         except ValueError:
             pass
-    return _ESCAPE.sub(_unescaped, literal[1:-1])
+    return str(replace_surrogates(_ESCAPE.sub(_unescaped, literal[1:-1])))
 
 
 def _unescaped(match: re.Match[str]) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 
 from obsmem.core.model import Entry, EntryKind, Speaker
 from obsmem.harnesses.base import OWN_BLOCK, flatten
-from obsmem.harnesses.codex_records import Payload, open_record, record_objects, source_id, time_of, type_of
+from obsmem.harnesses.codex_records import Payload, open_record, record_objects, sound, source_id, time_of, type_of
 from obsmem.harnesses.codex_results import item_text, joined_items
 from obsmem.harnesses.codex_tools import (
     custom_call,
@@ -68,7 +68,29 @@ def builder_of(kind: str, name: str) -> Builder | None:
 def entries_of(kind: str, name: str, payload: Payload, stamp: Any, first: int) -> list[Entry]:
     """The blocks of one object, numbered from ``first``."""
     build = builder_of(kind, name) or _unknown
-    return build(payload, stamp, first)
+    found = build(payload, stamp, first)
+    for entry in found:
+        if not entry.text.isascii():
+            return [_mended(each) for each in found]
+    return found
+
+
+def _mended(entry: Entry) -> Entry:
+    """The entry without unpaired surrogates, which an escape in JSON, or in JSON in a string, may bring."""
+    text = sound(entry.text)
+    if text is entry.text:
+        return entry
+    actions = [
+        action._replace(
+            path=sound(action.path),
+            command=sound(action.command),
+            new=sound(action.new),
+            old=sound(action.old),
+            items=tuple((key, status, sound(text)) for key, status, text in action.items),
+        )
+        for action in entry.actions
+    ]
+    return entry._replace(text=text, actions=tuple(actions))
 
 
 def is_fragment(text: Any) -> bool:

@@ -23,6 +23,7 @@ from obsmem.harnesses.codex_records import (
     call_id,
     open_record,
     record_objects,
+    sound,
     time_of,
     token_usage,
     type_of,
@@ -111,6 +112,10 @@ class Reader:
         kind, name, payload, stamp = open_record(value)
         self._number += 1
         copied = self._copies.active and self._copies.covers(kind, payload, time_of(stamp))
+        if name in END_EVENTS and call_id(payload) in self._calls:
+            # The call's output tells it too; only calls inside a script have nothing but this event.
+            parsed = _only(f"event_msg:{name}, told by the call's output")
+            return parsed._replace(copied=True) if copied else parsed
         found = entries_of(kind, name, payload, stamp, first)
         if kind == "event_msg":
             rule = EVENT_RULES.get(name)
@@ -124,8 +129,7 @@ class Reader:
     # --- records about the session ---
 
     def _session_meta(self, payload: Payload, found: list[Entry], stamp: Any) -> Parsed:
-        ident = payload.get("id")
-        ident = ident if isinstance(ident, str) else ""
+        ident = sound(payload.get("id"))
         if not self._identified:
             self._identify(payload, ident, stamp)
             return _only("session_meta")
@@ -144,7 +148,7 @@ class Reader:
         thread = spawned.get("thread_spawn") if isinstance(spawned, dict) else None
         parents = [payload.get("forked_from_id"), payload.get("parent_thread_id")]
         parents.append(thread.get("parent_thread_id") if isinstance(thread, dict) else None)
-        self.parent_id = next((parent for parent in parents if isinstance(parent, str) and parent), "")
+        self.parent_id = next((sound(parent) for parent in parents if sound(parent)), "")
         agent = payload.get("thread_source") == "subagent" or spawned is not None
         self.session = self.session._replace(
             id=ident or self.session.id,
@@ -154,15 +158,15 @@ class Reader:
         self._move(payload)
 
     def _move(self, payload: Payload) -> None:
-        cwd = payload.get("cwd")
-        if isinstance(cwd, str) and cwd:
+        cwd = sound(payload.get("cwd"))
+        if cwd:
             self.session = self.session._replace(cwd=cwd)
 
     def _turn_context(self, payload: Payload, found: list[Entry], stamp: Any) -> Parsed:
-        model = payload.get("model")
+        model = sound(payload.get("model"))
         if not self._copies.active and payload.get("cwd") != self.session.cwd:
             self._move(payload)
-        if isinstance(model, str) and model != self.session.model:
+        if model and model != self.session.model:
             self.session = self.session._replace(model=model)
         return _only("turn_context")
 
@@ -225,12 +229,6 @@ class Reader:
 
     # --- events ---
 
-    def _tool_end(self, payload: Payload, found: list[Entry], stamp: Any) -> Parsed:
-        """Where the call is known its output comes too; a script's inner calls have only this event."""
-        if call_id(payload) in self._calls:
-            return _only(f"event_msg:{type_of(payload)}, told by the call's output")
-        return Parsed(tuple(found))
-
     def _mirror_event(self, payload: Payload, found: list[Entry], stamp: Any) -> Parsed:
         return self._mirrored(found, EVENT, f"event_msg:{type_of(payload)}", "duplicate of response_item")
 
@@ -275,8 +273,8 @@ class Reader:
         return Parsed(skipped=("event_msg:thread_rolled_back",), activity=spans)
 
     def _named(self, payload: Payload, found: list[Entry], stamp: Any) -> Parsed:
-        name = payload.get("thread_name") or payload.get("name")
-        if isinstance(name, str):
+        name = sound(payload.get("thread_name") or payload.get("name"))
+        if name:
             self.session = self.session._replace(name=name)
         return _only("event_msg:thread_name_updated")
 
@@ -330,7 +328,6 @@ EVENT_RULES: dict[str, Rule] = {
     "context_compacted": Reader._context_compacted,
     "web_search_end": Reader._search_end,
 }
-EVENT_RULES.update(dict.fromkeys(END_EVENTS, Reader._tool_end))
 
 
 @lru_cache(maxsize=64)
@@ -344,7 +341,7 @@ def _plain(kind: str, name: str, found: list[Entry]) -> Parsed:
     if found and known:
         return Parsed(tuple(found))
     reason = f"{kind}:{name}" if name and kind in ("event_msg", "response_item") else kind
-    return Parsed(tuple(found), (reason if known else f"type:{reason}",))
+    return Parsed(tuple(found), (reason if known else f"type:{sound(reason)}",))
 
 
 def _joined(parts: list[Parsed], reasons: tuple[str, ...]) -> Parsed:

@@ -12,14 +12,13 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
-from obsmem.harnesses.base import load_objects, parse_time
+from obsmem.harnesses.base import load_objects, parse_time, replace_surrogates
 from obsmem.harnesses.codex_files import document_piece
 
 Payload = Mapping[str, Any]
 
 _BARE_ITEM = frozenset({"role", "call_id", "summary", "action", "content", "output"})
 _LINE_ENDS = frozenset({"\n", "\r\n", ""})
-_SURROGATE_ESCAPE = re.compile(rb"\\u[dD][89a-fA-F]")
 _TOKEN_COUNT = b'"type":"event_msg","payload":{"type":"token_count"'
 _USAGE = re.compile(
     rb'"last_token_usage":\{"input_tokens":(\d{1,12})[^{}]{0,200}\},?(?:"model_context_window":(\d{1,12}))?'
@@ -34,9 +33,7 @@ def whole_object(data: bytes) -> dict[str, Any] | None:
         value, end = _decode(text)
     except (ValueError, RecursionError):
         return None
-    if type(value) is dict and text[end:] in _LINE_ENDS and _SURROGATE_ESCAPE.search(data) is None:
-        return value
-    return None
+    return value if type(value) is dict and text[end:] in _LINE_ENDS else None
 
 
 def record_objects(data: bytes) -> tuple[list[dict[str, Any]], tuple[str, ...]]:
@@ -84,6 +81,19 @@ def open_record(value: dict[str, Any]) -> tuple[str, str, Payload, Any]:
     return str(kind)[:60], "", {}, value.get("timestamp")
 
 
+def sound(value: Any) -> str:
+    """A string that can be written as UTF-8: unpaired surrogates become U+FFFD. '' for what is no string."""
+    if not isinstance(value, str):
+        return ""
+    if value.isascii():
+        return value
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return str(replace_surrogates(value))
+    return value
+
+
 def type_of(payload: Payload) -> str:
     """The payload's own type; '' where it names none."""
     value = payload.get("type")
@@ -107,19 +117,16 @@ def time_of(stamp: Any) -> int:
 
 def source_id(payload: Payload) -> str:
     """The record's own id: the item's, else its call's."""
-    value = payload.get("id") or payload.get("call_id")
-    return value if isinstance(value, str) else ""
+    return sound(payload.get("id") or payload.get("call_id"))
 
 
 def call_id(payload: Payload) -> str:
     """The id that ties a call and its output together; '' where there is none."""
-    value = payload.get("call_id")
-    return value if isinstance(value, str) else ""
+    return sound(payload.get("call_id"))
 
 
 def tool_name(payload: Payload, default: str = "tool") -> str:
     """The tool of a call, with its namespace where it has one."""
-    name = payload.get("name")
+    name = sound(payload.get("name")) or default
     space = payload.get("namespace")
-    name = name if isinstance(name, str) and name else default
-    return f"{space}.{name}" if isinstance(space, str) and space else name
+    return f"{sound(space)}.{name}" if space else name

@@ -30,6 +30,7 @@ _FAILED = re.compile(
 )
 _REPORTED = re.compile(r'"exit_code":\s*(-?\d{1,10})')
 _decode = json.JSONDecoder().raw_decode
+_FRAMING = frozenset({"output", "content", "metadata", "success"})
 _SCRIPT = re.compile(r"Script (completed|failed)")
 
 
@@ -67,8 +68,8 @@ def _object_result(value: Mapping[str, Any]) -> Result:
     if body is None:
         body = value.get("content")
     text = body if isinstance(body, str) else result_of(body).text
-    rest = {key: item for key, item in value.items() if key not in ("output", "content", "metadata", "success")}
-    if rest:
+    if not value.keys() <= _FRAMING:
+        rest = {key: item for key, item in value.items() if key not in _FRAMING}
         text = "\n".join(part for part in (text, flatten(rest)) if part)
     metadata = value.get("metadata")
     code = metadata.get("exit_code") if isinstance(metadata, dict) else value.get("exit_code")

@@ -207,7 +207,7 @@ def test_the_first_header_is_the_identity_and_later_ones_move_the_folder_only():
 
 def test_a_torn_header_leaves_the_id_of_the_file_name_and_the_folder_of_the_turn(tmp_path):
     path = tmp_path / f"rollout-2026-03-04T10-00-00-{ID}.jsonl"
-    path.write_bytes(case("damaged").read_bytes())
+    path.write_bytes(b"\n".join(case("damaged").read_bytes().split(b"\n")[:3]) + b"\n")
     session = read_file("codex", path).session
     assert (session.id, session.cwd) == (ID, "/home/ada/ledger")
 
@@ -238,6 +238,14 @@ def test_the_real_fork_begins_with_a_copy_and_goes_on_with_its_own():
         pytest.skip("no collected transcripts beside the project")
     copied = [line.raw.line for line in read_file("codex", path).lines if line.parsed.copied]
     assert copied == list(range(3, 165))
+
+
+def test_no_text_holds_an_unpaired_surrogate_however_deep_its_escape_stands():
+    reading = read_file("codex", case("damaged"))
+    words = [str(entry) for entry in reading.entries()] + [str(reading.session)]
+    assert sum("\ufffd" in word for word in words) == 4
+    for word in words:
+        word.encode("utf-8")
 
 
 # --- containers ---
