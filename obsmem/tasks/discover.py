@@ -68,7 +68,9 @@ def _tree(path: str) -> str:
     """The harness that keeps whole sessions in this folder as rows; '' where it is a plain folder."""
     for name in REGISTRY:
         module = load(name)
-        if module.ROWS and any(source.session_id for source in module.sources(path)):
+        found = module.sources(path) if module.ROWS else []
+        # All of them: a folder with files of other harnesses beside one database is a plain folder.
+        if found and all(source.session_id for source in found):
             return name
     return ""
 
