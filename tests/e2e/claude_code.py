@@ -6,7 +6,7 @@ Owns what this one program needs to run offline. Invariant: each turn is one ``c
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from .world import Ended, World
 
 NAME = "claude-code"
 
-# Every event of a plain session. Those that our own config leaves out get a recorder alone.
+# Every event of a plain session. Those that a config leaves out get a recorder alone.
 EVENTS = (
     "SessionStart",
     "UserPromptSubmit",
@@ -32,7 +32,14 @@ EVENTS = (
 class ClaudeCode:
     """One installed version in one world. ``session`` is the id of the conversation, '' before its first turn."""
 
-    def __init__(self, world: World, command: Path, config: Mapping[str, Any], **environment: str) -> None:
+    def __init__(
+        self,
+        world: World,
+        command: Path,
+        config: Mapping[str, Any],
+        events: Sequence[str] = EVENTS,
+        **environment: str,
+    ) -> None:
         self.world = world
         self.session = ""
         self._command = command
@@ -47,7 +54,7 @@ class ClaudeCode:
         }
         settings = world.home / ".claude" / "settings.json"
         settings.parent.mkdir(exist_ok=True)
-        settings.write_text(json.dumps(with_recorders(world, config), indent=2), encoding="utf-8")
+        settings.write_text(json.dumps(with_recorders(world, config, events), indent=2), encoding="utf-8")
 
     def turn(self, prompt: str, model: str = "haiku") -> Ended:
         """Send one prompt (or a slash command) in the same session, and wait for the end of the turn."""
@@ -59,10 +66,10 @@ class ClaudeCode:
         return ended
 
 
-def with_recorders(world: World, config: Mapping[str, Any]) -> dict[str, Any]:
-    """The config with a bare recorder for each event that it does not register."""
+def with_recorders(world: World, config: Mapping[str, Any], events: Sequence[str]) -> dict[str, Any]:
+    """The config with a bare recorder for each of the events that it does not register."""
     hooks = dict(config.get("hooks", {}))
-    for event in EVENTS:
+    for event in events:
         if event not in hooks:
             recorder = {"type": "command", "command": world.recorder(event), "timeout": 30}
             hooks[event] = [{"hooks": [recorder]}]

@@ -7,7 +7,7 @@ starts no daemon and runs hooks with the environment given here.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -47,14 +47,14 @@ stream_max_retries = 0
 class Codex:
     """One installed version in one world. ``session`` is the thread's id, '' before its first turn."""
 
-    def __init__(self, world: World, command: Path, config: Mapping[str, Any]) -> None:
+    def __init__(self, world: World, command: Path, config: Mapping[str, Any], events: Sequence[str] = EVENTS) -> None:
         self.world = world
         self.session = ""
         self._command = command
         home = world.home / ".codex"
         home.mkdir(exist_ok=True)
         (home / "config.toml").write_text(_CONFIG.format(port=world.port), encoding="utf-8")
-        (home / "hooks.json").write_text(json.dumps(with_recorders(world, config), indent=2), encoding="utf-8")
+        (home / "hooks.json").write_text(json.dumps(with_recorders(world, config, events), indent=2), encoding="utf-8")
         self._environment = {"CODEX_HOME": str(home), "SCRIPTED_KEY": "scripted"}
 
     def turn(self, prompt: str) -> Ended:
@@ -70,10 +70,10 @@ class Codex:
         return ended
 
 
-def with_recorders(world: World, config: Mapping[str, Any]) -> dict[str, Any]:
-    """The config with a bare recorder for each event that it does not register."""
+def with_recorders(world: World, config: Mapping[str, Any], events: Sequence[str]) -> dict[str, Any]:
+    """The config with a bare recorder for each of the events that it does not register."""
     hooks = dict(config.get("hooks", {}))
-    for event in EVENTS:
+    for event in events:
         if event not in hooks:
             # Three seconds is the most that Codex gives to a SessionEnd hook; it warns about more.
             recorder = {"type": "command", "command": world.recorder(event), "timeout": 3}

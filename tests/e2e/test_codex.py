@@ -26,7 +26,7 @@ def _start(world: World) -> Codex:
     command = programs.require(programs.CODEX)
     module = importlib.import_module("obsmem.harnesses.codex")
     assert SCRIPT.exists()
-    return Codex(world, command, module.hook_config(world.hook_command))
+    return Codex(world, command, module.hook_config(world.hook_command), ("PostCompact",))
 
 
 def test_the_block_is_a_developer_message_after_an_automatic_compaction(world: World) -> None:

@@ -24,7 +24,7 @@ Tool = Callable[[str], dict[str, Any]]
 Answer = Mapping[str, Any]
 
 
-def answers(write: Callable[[str, str], dict[str, Any]], shell: Tool, modules: int = 12) -> Iterator[list[Answer]]:
+def answers(write: Callable[[str, str], dict[str, Any]], shell: Tool, modules: int = 6) -> Iterator[list[Answer]]:
     """The answers for each of three turns. ``write`` and ``shell`` make the harness's own tool calls."""
     yield [
         *_modules(write, shell, "module", range(modules)),
@@ -42,9 +42,9 @@ def answers(write: Callable[[str, str], dict[str, Any]], shell: Tool, modules: i
 def _modules(write: Callable[[str, str], dict[str, Any]], shell: Tool, kind: str, numbers: range) -> Iterator[Answer]:
     for number in numbers:
         name = f"{kind}_{number:02d}"
-        source = "".join(f"def {name}_step_{step}(rows):\n    return rows[{step}:]\n\n\n" for step in range(8))
+        source = "".join(f"def {name}_step_{step}(rows):\n    return rows[{step}:]\n\n\n" for step in range(16))
         said = (
-            f"{name}.py holds the steps {name}_step_0 to {name}_step_7, each dropping the rows before its own number."
+            f"{name}.py holds the steps {name}_step_0 to {name}_step_15, each dropping the rows before its own number."
         )
         yield {"text": said, "tools": [write(f"{name}.py", source)]}
         yield {"tools": [shell(f"python3 -c 'import {name}; print({name}.{name}_step_3(list(range(9))))'")]}
