@@ -1,0 +1,10 @@
+"""Benches: they measure and print, and assert nothing. None is needed to use the program.
+
+``python -m bench.speed``   how fast transcripts are read, archived, indexed and observed, as a share of what parsing
+                            their JSON alone costs; bytes on disk for each byte of transcript; memory for a huge file.
+``python -m bench.hook``    what the hooks that every turn waits for cost above one bare interpreter start, what they
+                            import, and whether their system calls depend on the transcript's length.
+
+Each prints plain lines and, with ``--json FILE``, writes the same figures with the facts of the machine that matter
+for them: no host names, no paths.
+"""

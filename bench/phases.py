@@ -1,0 +1,97 @@
+"""What happens to a transcript, each step timed alone over the samples of one harness.
+
+Invariant: every step does the whole of what the program does there, commits and syncs included; times are wall time
+in seconds.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from bench.corpus import Sample
+from obsmem.harnesses import load
+from obsmem.store.archive import StoredSession
+from obsmem.system import config
+from obsmem.tasks.cards import update_cards
+from obsmem.tasks.ingest import ingest
+from obsmem.tasks.observe import local_clock, run_passes
+from obsmem.tasks.store import ARCHIVE, INDEX, MEMORY, Store, open_store
+from obsmem.tasks.words import index_words
+
+
+class Times(NamedTuple):
+    """Seconds of each step: JSON parsing alone, reading, archiving, full text, cards and observing."""
+
+    json: float
+    read: float
+    ingest: float
+    words: float
+    observe: float
+
+
+class Sizes(NamedTuple):
+    """Bytes on disk after everything was read, indexed and observed."""
+
+    archive: int
+    index: int
+    memory: int
+
+
+def measure(samples: Sequence[Sample]) -> tuple[Times, Sizes]:
+    """Run every step once, in a fresh store."""
+    with tempfile.TemporaryDirectory(prefix="bench-") as home:
+        alone, read = timed(lambda: _parse(samples)), timed(lambda: _read(samples))
+        with open_store(home, config.defaults()) as store:
+            archived = timed(lambda: _ingest(store, samples))
+            sessions = store.archive.sessions()
+            words = timed(lambda: _index(store, sessions))
+            observed = timed(lambda: _observe(store, sessions))
+        sizes = Sizes(*(os.path.getsize(os.path.join(home, name)) for name in (ARCHIVE, INDEX, MEMORY)))
+    return Times(alone, read, archived, words, observed), sizes
+
+
+def timed(work: Callable[[], None]) -> float:
+    """Seconds that some work takes."""
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
+
+
+def _parse(samples: Sequence[Sample]) -> None:
+    for sample in samples:
+        for line in sample.lines:
+            try:
+                json.loads(line)
+            except ValueError:
+                pass
+
+
+def _read(samples: Sequence[Sample]) -> None:
+    for sample in samples:
+        module = load(sample.harness)
+        reader = module.reader(sample.source, None, lambda: ())
+        for raw in module.records(sample.source, 0, 0):
+            reader.read(raw)
+
+
+def _ingest(store: Store, samples: Sequence[Sample]) -> None:
+    for sample in samples:
+        ingest(store, sample.harness, sample.source, final=True)
+
+
+def _index(store: Store, sessions: Sequence[StoredSession]) -> None:
+    for stored in sessions:
+        index_words(store, stored)
+
+
+def _observe(store: Store, sessions: Sequence[StoredSession]) -> None:
+    """Cards from the archive, then the passes with the worker that needs no model."""
+    for stored in sessions:
+        store.index.reset(stored.no, "cards")
+        update_cards(store, stored)
+        run_passes(store, stored, local_clock, drain=True, fast=True)
