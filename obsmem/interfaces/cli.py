@@ -1,7 +1,7 @@
 """The command line: one parser, one table from command to function, one place where failures become sentences.
 
 Commands: replay, try, demo, ingest, sync · recall, sessions, show, notes, block, status, config · forget, fsck, index,
-maintain. ``hook`` is not here: it never loads this module.
+hooks, maintain. ``hook`` is not here: it never loads this module.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ def main(arguments: list[str] | None = None) -> int:
             f"does not have. Install them with: {sys.executable} -m pip install pyyaml jsonschema platformdirs filelock\n"
         )
         return 1
+    _record_interpreter()
     options = build_parser().parse_args(sys.argv[1:] if arguments is None else arguments)
     try:
         return int(options.run(options))
@@ -43,6 +44,19 @@ def main(arguments: list[str] | None = None) -> int:
 def recall_main() -> int:
     """The console script ``recall``."""
     return main(["recall", *sys.argv[1:]])
+
+
+def _record_interpreter() -> None:
+    """Hooks run without packages and start their work under an interpreter that has them: this one, if none is known."""
+    from obsmem.system.launcher import record_interpreter
+    from obsmem.system.paths import data_home
+    from obsmem.system.process import interpreter
+
+    home = data_home()
+    if os.path.isdir(home) and os.access(home, os.W_OK) and interpreter(home) != sys.executable:
+        recorded = os.path.join(home, "interpreter")
+        if not os.path.exists(recorded):
+            record_interpreter(home)
 
 
 def _missing_packages() -> list[str]:
@@ -166,6 +180,10 @@ def _add_care(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     fsck = _add(commands, "fsck", "commands_care", "check the store")
     fsck.add_argument("--repair", action="store_true", help="mend what can be mended")
     _add(commands, "index", "commands_care", "fill the full-text index now")
+    hooks = _add(
+        commands, "hooks", "commands_care", "print the hook config to copy into a harness, with this machine's paths"
+    )
+    hooks.add_argument("harness", metavar="HARNESS", help="the harness to print it for")
     maintain = _add(commands, "maintain", "commands_care", "bring one session up to date (hooks start this)")
     maintain.add_argument("harness")
     maintain.add_argument("--transcript", default="")

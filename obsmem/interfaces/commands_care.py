@@ -1,4 +1,4 @@
-"""Commands that change the store on purpose: forget, fsck, maintain, index."""
+"""Commands that change the store on purpose: forget, fsck, maintain, hooks, index."""
 
 from __future__ import annotations
 
@@ -8,10 +8,13 @@ import sys
 import time
 
 from obsmem.core.ids import is_entry_id
+from obsmem.harnesses import load
 from obsmem.interfaces.report import say, say_json, size
 from obsmem.system import config as configuration
 from obsmem.system import log
+from obsmem.system.launcher import write_launcher
 from obsmem.system.paths import data_home
+from obsmem.tasks.deliver import installed_script
 from obsmem.tasks.forget import apply_retention, forget_entry, forget_session, undo_forget
 from obsmem.tasks.fsck import check_home
 from obsmem.tasks.maintain import maintain
@@ -107,6 +110,16 @@ def _look_after(store: object, transcript: str) -> None:
         index_words(store, known_session(store, transcript), time.monotonic() + INDEX_SECONDS)
     except NotFound:
         pass
+
+
+def run_hooks(arguments: argparse.Namespace) -> int:
+    """``hooks HARNESS``: write the launcher and print the config to copy into that harness, with this machine's paths."""
+    home = data_home()
+    module = load(arguments.harness)
+    launcher = write_launcher(home, installed_script())
+    quoted = f'"{launcher}"' if sys.platform == "win32" or " " in launcher else launcher
+    say_json(module.hook_config(lambda words: f"{quoted} {words}"))
+    return 0
 
 
 def run_index(arguments: argparse.Namespace) -> int:

@@ -75,11 +75,11 @@ def disk_state(state: State, cwd: str) -> dict[str, str]:
     return marks
 
 
-def script_path() -> str:
-    """The script in front of this package, where it stands beside it; '' in an installed package."""
-    root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-    path = os.path.join(root, "observational_memory.py")
-    return path if os.path.isfile(path) and "site-packages" not in root else ""
+def installed_script() -> str:
+    """The script in front of this package: beside it in a checkout, and beside it in an installed package."""
+    return os.path.join(
+        os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), "observational_memory.py"
+    )
 
 
 def command() -> str:
