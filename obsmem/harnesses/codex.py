@@ -1,9 +1,12 @@
 """Codex: what its hooks send and accept, and its rollouts (``$CODEX_HOME/sessions/**/rollout-*.jsonl[.zst]``).
 
-The parts: ``codex_files`` (bytes to records), ``codex_blocks`` (a record alone), ``codex_reader`` (records in order)
-with ``codex_mirrors`` and ``codex_copies``, ``codex_actions`` and ``codex_results`` (tools). They are imported when
-asked for, because a hook needs none of them. Invariants: a hook's answer is valid for its event or empty; the
-commands in the config never change between releases, since Codex trusts a handler by the hash of its text.
+The parts: ``codex_files`` (bytes to records), ``codex_records`` (a record's envelope), ``codex_blocks`` and
+``codex_tools`` (what a record says), ``codex_actions`` and ``codex_results`` (what a tool does and gave back),
+``codex_reader`` with ``codex_mirrors`` and ``codex_copies`` (records in order). They are imported when asked for, because
+a hook needs none of them.
+
+Invariants: a hook's answer is valid for its event or empty; the commands in the config never change between releases,
+since Codex trusts a handler by the hash of its text.
 """
 
 from __future__ import annotations

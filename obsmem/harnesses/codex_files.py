@@ -36,7 +36,7 @@ _decoder = json.JSONDecoder()
 def recognise(path: str, head: bytes) -> bool:
     """True if the first bytes of a file are a rollout of any generation."""
     if head.startswith(ZSTD_MAGIC):
-        return _NAME.match(os.path.basename(path)) is not None
+        return path.endswith(".jsonl.zst")
     if _DOCUMENT.match(head) or _FIRST_RECORD.match(head):
         return True
     lines = head.split(b"\n")

@@ -1,4 +1,4 @@
-"""Codex rollouts become entries: every generation, each message once, forks, compactions, tools; hooks beside them."""
+"""Codex rollouts become entries: every generation, each message once, forks, compactions, tools."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import pytest
 
 from obsmem import harnesses
 from obsmem.core.errors import UsageError
-from obsmem.core.model import HookAnswer
 from obsmem.harnesses import codex
 from obsmem.harnesses.base import Source
 from tests.harnesses.cases import FIXTURES, SHARED, case_folders, case_source, check_case, read_file, read_source
@@ -376,52 +375,6 @@ def test_case_31_bare_items_and_the_single_document():
 def test_case_34_a_damaged_header_hides_nothing():
     reading = messy("34")
     assert (reading.session.cwd, spoken(reading, "user")) == ("/w/p", ["still here"])
-
-
-# --- hooks ---
-
-
-def payloads() -> list[Path]:
-    return sorted((FIXTURES / "codex" / "payloads").glob("*.json"))
-
-
-@pytest.mark.parametrize("path", payloads(), ids=name_of)
-def test_a_recorded_payload_becomes_an_event(path):
-    payload = json.loads(path.read_text(encoding="utf-8"))
-    event = codex.read_event(payload["hook_event_name"], payload)
-    assert event.name == path.stem.split("-")[0]
-    assert event.kind == codex.EVENTS[event.name]
-    assert (event.session_id, event.cwd) == (payload["session_id"], payload["cwd"])
-    assert event.source == (payload.get("source") or payload.get("trigger") or payload.get("reason") or "")
-
-
-def test_an_unknown_event_and_odd_values_are_taken_calmly():
-    event = codex.read_event("Later", {"session_id": 7, "transcript_path": None, "cwd": ["x"]})
-    assert event == codex.HookEvent("other", "Later")
-
-
-def test_context_is_answered_only_where_it_is_accepted():
-    context = HookAnswer("line one\nzwei “drei”")
-    for name in codex.EVENTS:
-        text = codex.answer(codex.read_event(name, {}), context)
-        if name in ("SessionStart", "UserPromptSubmit"):
-            output = json.loads(text)["hookSpecificOutput"]
-            assert output == {"hookEventName": name, "additionalContext": context.context}
-        else:
-            assert text == ""
-    assert codex.answer(codex.read_event("SessionStart", {}), HookAnswer()) == ""
-
-
-def test_the_config_has_no_matcher_and_four_starts_and_says_the_same_each_time():
-    config = codex.hook_config(lambda arguments: f"/x/launch {arguments}")
-    assert config == codex.hook_config(lambda arguments: f"/x/launch {arguments}")
-    starts = [group["hooks"][0]["command"] for group in config["hooks"]["SessionStart"]]
-    assert starts == [f"/x/launch hook codex SessionStart --part {part}/4" for part in range(1, 5)]
-    for event, groups in config["hooks"].items():
-        assert event in codex.EVENTS
-        assert all(group.keys() == {"hooks"} for group in groups)
-    assert config["hooks"]["PreCompact"][0]["hooks"][0]["timeout"] == 60
-    assert config["hooks"]["SessionEnd"][0]["hooks"][0]["timeout"] <= 3
 
 
 def test_a_line_that_is_not_finished_is_marked(tmp_path):
