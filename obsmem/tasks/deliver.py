@@ -86,12 +86,7 @@ def command() -> str:
     """How this program is called on this machine."""
     if shutil.which("observational-memory"):
         return "observational-memory"
-    script = script_path()
-    return (
-        f"{_quoted(sys.executable)} {_quoted(script)}"
-        if script
-        else f"{_quoted(sys.executable)} -m obsmem.interfaces.cli"
-    )
+    return f"{_quoted(sys.executable)} {_quoted(installed_script())}"
 
 
 def recall_command() -> str:
