@@ -29,7 +29,7 @@ _CUES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
             r"|\bwithout (?:touching|changing|editing|modifying|breaking)\b|\bleave \S+(?: \S+)? (?:alone|untouched|as (?:it )?is)\b"
             r"|^no (?:more |new )?(?!worries|problem|need|idea|one|it|that|this|i\b|we\b|you\b|the\b|let|revert|so\b|but\b|just|not\b|still|way)(?!\w*_)[a-z]{3,}"
             r"|\b(?:niemals|nie wieder|auf keinen fall|bitte nicht|nicht (?:anfassen|ändern|löschen))\b"
-            r"|\b(?:jamais|n['e][^.]{0,20} pas |évite[rz]?)|\b(?:nunca|evita|no (?:uses|toques|cambies|hagas))\b"
+            r"|\bjamais\b|^(?:s'il te plaît,? )?n(?:e |['’])[^.]{1,20} pas\b|\bévite[rz]?\b|\b(?:nunca|evita|no (?:uses|toques|cambies|hagas))\b"
             r"|不要|禁止|切勿|不许|别(?:再|用|改|动)",
         ),
         (
@@ -81,7 +81,9 @@ _ONE_OFF = re.compile(
     r"\b(?:don['’]?t|do not|never|avoid) \w+ (?:it|this|that|these|those|them)\b|\b(?:yet|for now|right now|this time|today|until|at the moment|for the moment|anymore now|in this (?:pr|commit|branch))\b",
     re.IGNORECASE,
 )
-_THIS_ONCE = re.compile(r"\bi(?:['’]d| would) (?:\w+ )?(?:prefer|like)\b", re.IGNORECASE)
+_THIS_ONCE = re.compile(
+    r"\bi(?:['’]d| would) (?:\w+ )?(?:prefer|like)\b|\bi (?:really )?like (?:the|that|this|it|option|how)\b", re.IGNORECASE
+)
 _LASTING = re.compile(
     r"\b(?:never|always|from now on|going forward|in (?:the )?future,|whenever|every time|prefer)\b|总是|始终|以后|今后|ab jetzt|désormais|siempre|nunca",
     re.IGNORECASE,

@@ -19,7 +19,9 @@ def _shell(command: str) -> dict[str, Any]:
 
 
 def _write(name: str, content: str) -> dict[str, Any]:
-    return _shell(f"cat > {name} <<'END'\n{content}END")
+    added = "".join(f"+{line}\n" for line in content.split("\n")[:-1])
+    patch = f"*** Begin Patch\n*** Add File: {name}\n{added}*** End Patch\n"
+    return _shell(f"apply_patch <<'EOF'\n{patch}EOF")
 
 
 def _start(world: World) -> Codex:
