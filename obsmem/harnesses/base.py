@@ -89,10 +89,12 @@ class Parsed(NamedTuple):
 
 class Reader(Protocol):
     """Reads one source in order. ``session`` fills up as records are read; ``parent_id`` is the harness's id of the
-    session that this one was forked from or spawned by, '' for none."""
+    session that this one was forked from or spawned by, '' for none. Where a fork refers to its parent's history
+    instead of copying it, ``parent_offset`` is the byte of the parent's transcript at which it branched off, else -1."""
 
     session: Session
     parent_id: str
+    parent_offset: int
 
     def read(self, raw: Raw) -> Parsed:
         """Turn one record into entries or reasons. Never raises on bad input."""

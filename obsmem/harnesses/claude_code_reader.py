@@ -52,6 +52,8 @@ _NAME_FIELDS = {"summary": "summary", "ai-title": "aiTitle", "custom-title": "cu
 class TranscriptReader:
     """Reads one transcript file in order; see ``Reader``."""
 
+    parent_offset = -1
+
     def __init__(self, source: Source, state: Mapping[str, Any] | None, history: History) -> None:
         state = state or {}
         kept = state.get("session")

@@ -56,6 +56,7 @@ class Reader:
             if key in state:
                 self.session = self.session._replace(**{key: state[key]})
         self.parent_id = str(state.get("parent", ""))
+        self.parent_offset = int(state.get("parent_offset", -1))
         self._identified = bool(state.get("identified"))
         self._number = int(state.get("number", 0))
         self._prompts = int(state.get("prompts", 0))
@@ -74,6 +75,7 @@ class Reader:
         kept = {key: getattr(session, key) for key in ("id", "cwd", "role", "model", "name", "started_at", "window")}
         return kept | {
             "parent": self.parent_id,
+            "parent_offset": self.parent_offset,
             "identified": self._identified,
             "number": self._number,
             "prompts": self._prompts,
@@ -149,6 +151,9 @@ class Reader:
         parents = [payload.get("forked_from_id"), payload.get("parent_thread_id")]
         parents.append(thread.get("parent_thread_id") if isinstance(thread, dict) else None)
         self.parent_id = next((sound(parent) for parent in parents if sound(parent)), "")
+        base = payload.get("history_base")
+        if isinstance(base, dict) and isinstance(base.get("end_byte_offset"), int):
+            self.parent_offset = base["end_byte_offset"]
         agent = payload.get("thread_source") == "subagent" or spawned is not None
         self.session = self.session._replace(
             id=ident or self.session.id,

@@ -222,6 +222,8 @@ def reader(
 class CursorReader:
     """Reads one source in order and knows whose words a sub-agent's transcript holds."""
 
+    parent_offset = -1
+
     def __init__(self, source: Source, state: Mapping[str, Any]) -> None:
         folder, name = os.path.split(os.path.dirname(os.path.abspath(source.path)))
         is_subagent = name == "subagents" and not source.session_id

@@ -22,6 +22,8 @@ class OpenCodeReader:
     """The reader of one source. ``reverted`` gives the keys of its rows that a revert took off the live path; None for
     files, whose records are reverted from the session info on."""
 
+    parent_offset = -1
+
     def __init__(
         self,
         harness: str,

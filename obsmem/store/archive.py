@@ -258,6 +258,15 @@ class Archive:
         for line, key, parent, prompt in cursor:
             yield line, key_text(key), key_text(parent), bool(prompt)
 
+    def seq_before(self, session: int, source: int, offset: int) -> int:
+        """The last entry of a source whose record begins before a byte offset; -1 for none."""
+        row = self.connection.execute(
+            "SELECT max(e.no) FROM entries e JOIN segments g ON g.no=e.segment"
+            " WHERE e.no BETWEEN ? AND ? AND e.source=? AND g.offset + e.start < ?",
+            (row_number(session, 0), row_number(session + 1, 0) - 1, source, offset),
+        ).fetchone()
+        return -1 if row[0] is None else int(row[0]) & ((1 << SEQ_BITS) - 1)
+
     def side(self, entry: EntryRow) -> bytes | None:
         """The bytes of the side file that holds an entry's whole output, where one was archived."""
         row = self.connection.execute("SELECT source FROM sides WHERE entry=?", (entry.no,)).fetchone()

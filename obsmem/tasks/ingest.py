@@ -19,13 +19,15 @@ from typing import NamedTuple
 from obsmem.core.errors import NotFound, StoreError
 from obsmem.core.model import Entry, Session
 from obsmem.harnesses import load
-from obsmem.harnesses.base import Harness, Link, Parsed, Raw, Reader, Source, link_key, receipts
+from obsmem.harnesses.base import Harness, Link, Parsed, Raw, Reader, Source, link_key
 from obsmem.store.archive import StoredSession
 from obsmem.store.archive_write import TORN, Changed, SourceWriter, digests, find_link, positions, seq_of, set_parent
 from obsmem.system.workspace import workspace_of
 from obsmem.tasks.cards import update_cards
+from obsmem.tasks.entries import read_entries
 from obsmem.tasks.store import Store
 
+COMPARED = 3  # copied entries whose words show where a fork branched off
 IDENTITY_RECORDS = 200  # records looked at to learn which session a source holds
 
 
@@ -142,6 +144,9 @@ class _Reading:
         self.origin: _Origin | None = None
         self.origin_checked = self.writer.position > 0
         self.rewound = False
+        self.receipts: dict[tuple[int, str], tuple[str, ...]] = {}
+        self.parent: StoredSession | None = None
+        self.last_copied: list[Entry] = []
         self.records = self.entries = 0
 
     def _history(self) -> Iterable[tuple[int, Link]]:
@@ -193,6 +198,8 @@ class _Reading:
             if seen:
                 seen.pop(0)
                 entries, skipped = (), (*skipped, "already archived")
+        if copied and not self._parent_is_known():
+            copied = False  # nobody else observed it, and nobody else can
         if parsed.link is not None and not copied:
             copied = self._is_copy(raw, parsed.link)
         if torn:
@@ -215,9 +222,18 @@ class _Reading:
         for activity in parsed.activity:
             self.writer.activate(*activity)
             self.rewound = True
+        if parsed.receipts:
+            self.receipts[raw.line, raw.key] = parsed.receipts
+        if copied:
+            self.last_copied = [*self.last_copied, *(entry for entry in entries if entry.observable)][-COMPARED:]
         self.records += 1
         self.entries += len(entries)
         return True
+
+    def _parent_is_known(self) -> bool:
+        if self.parent is None and self.reader.parent_id:
+            self.parent = self.store.archive.by_id(self.stored.session.harness, self.reader.parent_id)
+        return self.parent is not None
 
     def _is_copy(self, raw: Raw, link: Link) -> bool:
         """True if another session holds this record already: a fork or an old-style resume copied its history."""
@@ -242,8 +258,10 @@ class _Reading:
     def _after(self, entries: list[Entry]) -> None:
         handle = self.stored.session.handle
         for entry in entries:
-            if entry.speaker == "harness":
-                self._keep_receipts(entry)
+            if entry.place is not None and entry.speaker == "harness":
+                for mark in self.receipts.pop((entry.place.line, entry.place.key), ()):
+                    delivery, part = mark.split(" ")
+                    self.store.memory.record_receipt(handle, delivery, part, entry.seq, entry.at)
             if self.module_side_files and entry.kind == "tool_result":
                 self._keep_side_files(entry)
         update_cards(self.store, self.store.archive.by_handle(handle), entries, rewound=self.rewound)
@@ -253,11 +271,6 @@ class _Reading:
     def module_side_files(self) -> bool:
         """True if this harness moves long tool outputs into files beside the transcript."""
         return hasattr(self.module, "side_files")
-
-    def _keep_receipts(self, entry: Entry) -> None:
-        for mark in receipts(entry.text):
-            delivery, part = mark.split(" ")
-            self.store.memory.record_receipt(self.stored.session.handle, delivery, part, entry.seq, entry.at)
 
     def _keep_side_files(self, entry: Entry) -> None:
         for path in self.module.side_files(entry.text):  # type: ignore[attr-defined]
@@ -291,10 +304,33 @@ class _Reading:
             update_cards(self.store, self.store.archive.by_handle(self.stored.session.handle), rewound=True)
 
     def _adopt(self, parent_id: str) -> None:
+        """Link a session to its parent, with the fork point where it can be told: by the byte that the harness names,
+        or by the words that were copied last. A sub-agent begins at no point of its parent that matters (-1)."""
         parent = self.store.archive.by_id(self.stored.session.harness, parent_id)
-        if parent is not None and parent.no != self.stored.no:
-            # A copied history gives the fork point; a referenced or spawned one does not.
-            set_parent(self.store.archive, self.stored.no, parent.no, -1)
+        if parent is None or parent.no == self.stored.no:
+            return
+        seq = -1
+        if self.reader.session.role == "main":
+            seq = self._seq_at(parent) if self.reader.parent_offset >= 0 else self._seq_of_words(parent)
+        set_parent(self.store.archive, self.stored.no, parent.no, seq)
+
+    def _seq_at(self, parent: StoredSession) -> int:
+        """The last entry of the parent before the byte at which this session branched off."""
+        files = [row for row in self.store.archive.sources(parent.no) if row.kind == "file"]
+        return self.store.archive.seq_before(parent.no, files[-1].no, self.reader.parent_offset) if files else -1
+
+    def _seq_of_words(self, parent: StoredSession) -> int:
+        """The last entry of the parent with the words that were copied last."""
+        words = [(entry.kind, entry.text) for entry in self.last_copied]
+        if not words:
+            return -1
+        entries = read_entries(self.store, parent, self.store.archive.observable(parent.no, 0))
+        said = [(entry.kind, entry.text) for entry in entries]
+        for length in range(len(words), 0, -1):  # as many of them in a row as there are
+            for end in range(len(said), length - 1, -1):
+                if said[end - length : end] == words[-length:]:
+                    return entries[end - 1].seq
+        return -1
 
 
 class _Origin:
