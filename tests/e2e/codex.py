@@ -57,11 +57,13 @@ class Codex:
         (home / "hooks.json").write_text(json.dumps(with_recorders(world, config, events), indent=2), encoding="utf-8")
         self._environment = {"CODEX_HOME": str(home), "SCRIPTED_KEY": "scripted"}
 
-    def turn(self, prompt: str) -> Ended:
-        """Send one prompt in the same thread, and wait for the end of the turn."""
+    def turn(self, prompt: str, sandbox: str = "") -> Ended:
+        """Send one prompt in the same thread, and wait for its end. ``sandbox`` ('' for none) holds for its commands."""
         arguments = [str(self._command), "exec", *(["resume", self.session] if self.session else [])]
         arguments += ["--json", "--skip-git-repo-check", "--dangerously-bypass-hook-trust"]
-        arguments += ["--dangerously-bypass-approvals-and-sandbox", prompt]
+        confined = ["-c", f'sandbox_mode="{sandbox}"']
+        arguments += confined if sandbox else ["--dangerously-bypass-approvals-and-sandbox"]
+        arguments.append(prompt)
         ended = self.world.run(arguments, self._environment)
         if not self.session:
             for line in ended.stdout.split("\n"):

@@ -19,6 +19,7 @@ _PART = re.compile(
     r".*?</observational-memory>",
     re.DOTALL,
 )
+_RECALL = re.compile(r"`(?P<command>[^`]+ recall) <id>`")
 PART_BYTES = 9_500
 
 
@@ -56,6 +57,26 @@ def whole_delivery(parts: Iterable[Part]) -> list[Part]:
     assert all(part.of == len(ordered) for part in ordered)
     assert max(len(part.text.encode()) for part in ordered) <= PART_BYTES
     return ordered
+
+
+def recall_command(block: str, before: str) -> str:
+    """The shell line that the block itself names, for the first entry id that stands left of ``before`` in it."""
+    command = _RECALL.search(block)
+    entry = re.search(r"(\b[a-z2-7]{4,}\.\d+)\):[^\n]*" + re.escape(before), block)
+    assert command and entry, block
+    return f"{command['command']} {entry.group(1)}"
+
+
+def last_tool_result(body: dict[str, Any]) -> str:
+    """The text of the last tool result that a request holds, in any of the wire formats."""
+    for message in reversed(wire.messages(body)):
+        if message.get("type") == "function_call_output" or message.get("role") == "tool":
+            return "\n".join(wire.texts(message.get("output", message.get("content"))))
+        content = message.get("content")
+        for block in reversed(content if isinstance(content, list) else []):
+            if block.get("type") == "tool_result":
+                return "\n".join(wire.texts(block["content"]))
+    return ""
 
 
 def our_calls(world: World, event: str = "") -> list[Call]:

@@ -1,8 +1,8 @@
 """A scripted model on 127.0.0.1: answers from a file, and keeps every request.
 
-Owns the socket, the order of answers, and the log. Invariants: it listens on loopback only; the n-th main request
-gets the n-th line of the script (which may grow while the server runs), side requests take none; every request is in
-the log before it is answered. Run as a program (``python -m tests.e2e.model_server FOLDER``), it can live in a network
+Owns the socket, the order of answers, and the log. Invariants: it listens on loopback only; a main request gets
+the next unused line of the script (which may grow while the server runs) or a plain "OK.", side requests take none;
+every request is in the log before it is answered. Run as a program (``python -m tests.e2e.model_server FOLDER``), it can live in a network
 namespace of its own; the folder then holds ``script.jsonl``, ``requests.jsonl`` and ``port``.
 """
 
@@ -30,7 +30,7 @@ class ModelServer(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), RequestHandler)
         self.folder = folder
         self.number = 0
-        self.main_requests = 0
+        self.taken = 0
         self._lock = threading.Lock()
 
     @property
@@ -47,17 +47,19 @@ class ModelServer(ThreadingHTTPServer):
             with open(self.folder / LOG, "a", encoding="utf-8") as file:
                 file.write(json.dumps(record) + "\n")
             if kind == "main":
-                answer = self._scripted(self.main_requests)
-                self.main_requests += 1
+                answer = self._next()
             else:
                 answer = {"text": wire.SUMMARY_TEXT if kind == "summary" else wire.TITLE_TEXT}
             return self.number, answer
 
-    def _scripted(self, index: int) -> wire.Answer:
+    def _next(self) -> wire.Answer:
         path = self.folder / SCRIPT
         lines = path.read_text(encoding="utf-8").split("\n") if path.exists() else []
-        answers = [json.loads(line) for line in lines if line]
-        return cast("wire.Answer", answers[index]) if index < len(answers) else {}
+        unused = [line for line in lines if line][self.taken :]
+        if not unused:
+            return {}
+        self.taken += 1
+        return cast("wire.Answer", json.loads(unused[0]))
 
 
 class RequestHandler(BaseHTTPRequestHandler):

@@ -98,6 +98,40 @@ def test_the_block_is_in_the_same_turn_after_an_automatic_compaction(world: Worl
     assert work.LAST_PROMPT in block, "the prompt is not in the window any more, so the block must hold it"
 
 
+def test_a_second_compaction_brings_what_was_said_in_between(world: World) -> None:
+    """Two compactions within a minute: the second block is a new one, and holds nothing of the first or of a summary."""
+    harness = _start(world, programs.CLAUDE_CODE)
+    write, shell = _tools(world)
+    world.script({"tools": [write("a.py", "print(1)\n")]}, {"tools": [shell("python3 a.py")]}, {"text": "It prints 1."})
+    harness.turn("Write a.py that prints 1. Never use tabs in Python files.")
+    harness.turn("/compact")
+    world.script({"tools": [write("b.py", "print(2)\n")]}, {"text": "The file b.py is there and prints 2."})
+    harness.turn("Rename the project to Nightjar and add b.py.")
+    first = evidence.whole_delivery(evidence.parts_in(evidence.first_main_request_after_summary(world)))
+    harness.turn("/compact")
+    harness.turn("What is next?")
+    second = evidence.whole_delivery(evidence.parts_in(evidence.first_main_request_after_summary(world)))
+    evidence.assert_all_succeeded(world)
+    assert first[0].delivery != second[0].delivery
+    block = "\n".join(part.text for part in second)
+    for expected in ("Nightjar", "b.py", "Never use tabs in Python files"):
+        assert expected in block
+    for foreign in ("SCRIPTED-SUMMARY", "Continue from where you left off", first[0].delivery, "/compact"):
+        assert foreign not in block
+
+
+def test_the_agent_recalls_the_exact_words_behind_a_line(world: World) -> None:
+    """The command that the block names, run by the agent's own shell tool, prints the user's words."""
+    harness = _start(world, programs.CLAUDE_CODE)
+    _, shell = _tools(world)
+    for prompt in (work.FIRST_PROMPT, "Go on.", "/compact", "Say something."):
+        assert harness.turn(prompt).status == 0
+    (part,) = evidence.parts_in(evidence.first_main_request_after_summary(world))
+    world.script({"tools": [shell(evidence.recall_command(part.text, work.FIRST_PROMPT))]})
+    harness.turn("Recall it.")
+    assert work.FIRST_PROMPT in evidence.last_tool_result(world.requests("main")[-1]["body"])
+
+
 def test_payloads_have_the_recorded_shape(world: World) -> None:
     """Payloads of a run with recorders alone have the keys that the fixtures have."""
     harness = ClaudeCode(world, programs.require(programs.CLAUDE_CODE), {})

@@ -57,6 +57,25 @@ def test_the_block_is_a_developer_message_after_an_automatic_compaction(world: W
     assert names.index("SessionStart(compact)") > start
 
 
+@pytest.mark.parametrize("sandbox", ["read-only", "workspace-write"])
+def test_the_agent_recalls_the_exact_words_from_inside_the_sandbox(world: World, sandbox: str) -> None:
+    """The command that the block names works where nothing but the workspace can be written."""
+    harness = _start(world)
+    world.script({"text": "I begin."}, {"text": "Full.", "usage": {"input": 500_000, "output": 20}})
+    for prompt in (work.FIRST_PROMPT, "Fill up.", "Go on."):
+        assert harness.turn(prompt).status == 0
+    (part,) = evidence.parts_in(evidence.first_main_request_after_summary(world))
+    command = evidence.recall_command(part.text, work.FIRST_PROMPT)
+    probe = f"touch {world.memory}/written && echo WRITABLE; {command}"
+    world.script({"tools": [_shell(probe)]})
+    assert harness.turn("Recall it.", sandbox).status == 0
+    printed = evidence.last_tool_result(world.requests("main")[-1]["body"])
+    if "bwrap" in printed or "andlock" in printed:
+        pytest.skip(f"no sandbox here: {printed[:200]}")
+    assert "WRITABLE" not in printed
+    assert work.FIRST_PROMPT in printed, printed
+
+
 def test_payloads_have_the_recorded_shape(world: World) -> None:
     """Payloads of a run with recorders alone have the keys that the fixtures have."""
     harness = Codex(world, programs.require(programs.CODEX), {})
