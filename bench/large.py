@@ -14,6 +14,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
 from bench.corpus import Sample
@@ -67,11 +68,11 @@ def _records(samples: Sequence[Sample], first: int = 1) -> Iterator[bytes]:
         for sample in samples:
             for line in sample.lines:
                 if line:
-                    yield _SESSION.sub(session, _ID.sub(lambda match: _renamed(match, number), line)) + b"\n"
+                    yield _SESSION.sub(session, _ID.sub(partial(_renamed, number), line)) + b"\n"
         number += 1
 
 
-def _renamed(match: re.Match[bytes], number: int) -> bytes:
+def _renamed(number: int, match: re.Match[bytes]) -> bytes:
     return b"%08x" % (int(match[1], 16) ^ number) + match[2]
 
 

@@ -237,15 +237,12 @@ class _Reading:
 
     def _is_copy(self, raw: Raw, link: Link) -> bool:
         """True if another session holds this record already: a fork or an old-style resume copied its history."""
-        key = link_key(link.id)
         if not self.origin_checked:
             self.origin_checked = True
-            found = find_link(self.store.archive, key, self.stored.no)
+            found = find_link(self.store.archive, link_key(link.id), self.stored.no)
             if found is not None:
                 self.origin = _Origin(self.store, found[0], self.writer)
-        if self.origin is None:
-            return False
-        return self.origin.knows(key, raw.line)
+        return self.origin is not None and self.origin.knows(link_key(link.id), raw.line)
 
     def _commit(self) -> None:
         session = self.reader.session
