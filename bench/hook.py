@@ -1,0 +1,161 @@
+"""What the hooks cost that a harness waits for, above one bare start of the interpreter.
+
+    python -m bench.hook [--pairs 200] [--json FILE]
+
+Each hook runs as harnesses run it (``python -I -S``, a payload on standard input), in turn with ``python -I -S -c pass``,
+so that whatever else the machine does meets both alike. With ``strace`` there, the system calls of the turn-end hook
+are counted for a transcript of 10 KB and for one of 1 GB.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from statistics import median
+from typing import Any, NamedTuple
+
+from bench import facts
+from bench.corpus import PROJECT
+from obsmem.system.blockfile import write_next
+from obsmem.system.paths import HOME_VARIABLE, session_folder
+from obsmem.system.state import State, write_state
+
+PYTHON = os.path.realpath(sys.executable)
+SCRIPT = str(PROJECT / "observational_memory.py")
+HARNESS, SESSION = "claude-code", "00000000-0000-4000-8000-000000000001"
+STOP = ["hook", HARNESS, "Stop"]
+START = ["hook", HARNESS, "SessionStart", "--part", "1/4"]
+BARE = [PYTHON, "-I", "-S", "-c", "pass"]
+PART_BYTES = 9500
+SMALL, HUGE = 10_000, 1 << 30
+_LOADED = """
+import sys
+sys.path.insert(0, sys.argv[1])
+sys.argv[:] = sys.argv[2:]
+import observational_memory
+observational_memory.main()
+sys.stderr.write("\\n".join(sorted(sys.modules)))
+"""
+
+
+class World(NamedTuple):
+    """A data folder with one session that was read to its end, a block ready for it, and payload files."""
+
+    home: str
+    stop: str
+    start: str
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What the hook's process is given."""
+        return {"PATH": os.environ.get("PATH", ""), HOME_VARIABLE: self.home}
+
+
+def make_world(folder: str, size: int) -> World:
+    """Make a world whose transcript is ``size`` bytes long (a sparse file: a turn-end hook must not read it)."""
+    os.makedirs(folder)
+    home, transcript = os.path.join(folder, "home"), os.path.join(folder, f"{SESSION}.jsonl")
+    with open(transcript, "wb") as file:
+        file.truncate(size)
+    state_folder = session_folder(home, HARNESS, transcript, SESSION)
+    write_state(state_folder, State(read=size))
+    write_next(state_folder, "k3f9", ("x" * PART_BYTES,) * 3)
+    payload = {"session_id": SESSION, "transcript_path": transcript, "cwd": folder}
+    stop, start = os.path.join(folder, "stop.json"), os.path.join(folder, "start.json")
+    more = {"hook_event_name": "Stop", "stop_hook_active": False, "last_assistant_message": "Done."}
+    Path(stop).write_text(json.dumps({**payload, **more}), encoding="utf-8")
+    more = {"hook_event_name": "SessionStart", "source": "compact"}
+    Path(start).write_text(json.dumps({**payload, **more}), encoding="utf-8")
+    return World(home, stop, start)
+
+
+def run(command: list[str], world: World, payload: str) -> tuple[float, bytes, bytes]:
+    """Run one process; (milliseconds, stdout, stderr). ``close_fds=False`` lets ``subprocess`` use posix_spawn."""
+    with open(payload, "rb") as stdin:
+        start = time.perf_counter()
+        done = subprocess.run(command, env=world.environment, stdin=stdin, capture_output=True, close_fds=False, check=True)  # fmt: skip
+        return (time.perf_counter() - start) * 1000, done.stdout, done.stderr
+
+
+def pairs(name: str, arguments: list[str], world: World, payload: str, count: int) -> dict[str, Any]:
+    """Medians of a hook and of a bare start, run in turn; which of the two is first changes every time."""
+    hook = [PYTHON, "-I", "-S", SCRIPT, *arguments]
+    run(hook, world, payload)
+    times: dict[bool, list[float]] = {True: [], False: []}
+    for number in range(count):
+        for is_hook in (number % 2 == 0, number % 2 == 1):
+            times[is_hook].append(run(hook if is_hook else BARE, world, payload)[0])
+    ours, bare = median(times[True]), median(times[False])
+    print(f"{name}: {ours:.2f} ms, bare start {bare:.2f} ms, ratio {ours / bare:.3f} ({count} pairs, medians)")
+    return {"hook_ms": round(ours, 3), "bare_ms": round(bare, 3), "ratio": round(ours / bare, 4), "pairs": count}
+
+
+def loaded_modules(world: World) -> tuple[list[str], list[str]]:
+    """What stands in ``sys.modules`` after the turn-end hook, and in a bare interpreter."""
+    command = [PYTHON, "-I", "-S", "-c", _LOADED, str(PROJECT), SCRIPT, *STOP]
+    bare = [PYTHON, "-I", "-S", "-c", "import sys; sys.stderr.write('\\n'.join(sorted(sys.modules)))"]
+    _, _, ours = run(command, world, world.stop)
+    _, _, theirs = run(bare, world, world.stop)
+    return ours.decode().split(), theirs.decode().split()
+
+
+def system_calls(world: World, folder: str) -> dict[str, int]:
+    """How often the turn-end hook makes each system call."""
+    table = os.path.join(folder, "calls")
+    run(["strace", "-c", "-f", "-o", table, PYTHON, "-I", "-S", SCRIPT, *STOP], world, world.stop)
+    calls = {}
+    for line in Path(table).read_text(encoding="utf-8").split("\n"):
+        words = line.split()
+        if len(words) >= 5 and words[3].isdigit() and words[-1] != "total":
+            calls[words[-1]] = int(words[3])
+    return calls
+
+
+def compare_calls(folder: str) -> dict[str, Any]:
+    """The counted system calls for a short and for a huge transcript; {} without strace."""
+    if not shutil.which("strace"):
+        print("system calls: strace is not there, not counted")
+        return {}
+    # Names of one length, since a longer path is no more work but may be one more read.
+    small, huge = (make_world(os.path.join(folder, name), size) for name, size in (("small", SMALL), ("large", HUGE)))
+    short, long = system_calls(small, folder), system_calls(huge, folder)
+    same = short == long
+    print(
+        f"system calls: 10 KB {sum(short.values())}, 1 GB {sum(long.values())}, {'the same' if same else 'DIFFERENT'}"
+    )
+    return {"equal": same, "small": short, "huge": long}
+
+
+def main() -> int:
+    """Run the bench."""
+    parser = argparse.ArgumentParser(prog="python -m bench.hook", description=__doc__)
+    parser.add_argument("--pairs", type=int, default=200)
+    parser.add_argument("--json", metavar="FILE", help="write the figures there, too")
+    options = parser.parse_args()
+    machine = facts.machine()
+    facts.show_machine(machine)
+    with tempfile.TemporaryDirectory(prefix="bench-") as folder:
+        world = make_world(os.path.join(folder, "world"), SMALL)
+        if not run([PYTHON, "-I", "-S", SCRIPT, *START], world, world.start)[1]:
+            print("SessionStart delivered nothing: its figure is not that of a delivery")
+        stop = pairs("Stop, nothing to do ", STOP, world, world.stop, options.pairs)
+        start = pairs("SessionStart, a part", START, world, world.start, options.pairs)
+        ours, bare = loaded_modules(world)
+        added = sorted(set(ours) - set(bare))
+        print(f"modules after Stop: {len(ours)}, of which a bare start has {len(bare)}; added: {' '.join(added)}")
+        calls = compare_calls(folder)
+    if options.json:
+        figures = {"machine": machine, "stop": stop, "session_start": start, "modules": ours, "added": added, "system_calls": calls}  # fmt: skip
+        facts.write(options.json, figures)
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
