@@ -35,6 +35,7 @@ PART_BYTES = 9_500
 MOST_PARTS = 4
 SHARES = {"Now": 0.25, "Pins": 0.15, "Files": 0.15, "Commands": 0.10, "Reflections": 0.15}
 NOTES_SHARE = 0.20
+NOW_LEAST = 120  # tokens: under a small budget the last instruction goes before the shares
 DELIVERY_LENGTH = 8
 CLOSE = "</observational-memory>"
 
@@ -96,8 +97,9 @@ def _choose(
     short = shorten([*(note.id for note in memory.notes), *(one.id for one in memory.reflections)])
     # Markup of the parts, headings and closing lines; a part costs what its wrapper costs.
     room = budget - 75 * min(most_parts, max(1, budget // 2_000)) - 80
+    now = int(max(room * SHARES["Now"], min(room, NOW_LEAST)))
     candidates = {
-        "Now": now_lines(state, view),
+        "Now": now_lines(state, view, now - estimate("## Now\n" + _rest("Now", view, show) + "\n")),
         "Pins": pin_lines(memory.pins),
         "Files": file_lines(state, view, disk),
         "Commands": command_lines(state, view),
@@ -106,7 +108,9 @@ def _choose(
     sections, told, spare = [], set[int](), 0.0
     for name, lines in candidates.items():
         share = room * SHARES[name] + spare
-        section, used = _fill(name, lines, int(share), _rest(name, view, show))
+        if name == "Commands":  # *Now* has told of those that judge the work
+            lines = [line for line in lines if not told.issuperset(line.seqs)]
+        section, used = _fill(name, lines, now if name == "Now" else int(share), _rest(name, view, show))
         spare = share - used
         told.update(seq for line in section.lines for seq in line.seqs)
         sections.append(section)
@@ -183,24 +187,38 @@ def _open(session: Session, nonce: str, number: int, count: int, recall: str) ->
 
 
 def _wrapper_bytes(session: Session, recall: str) -> int:
-    return len(_open(session, "x" * DELIVERY_LENGTH, 1, 9, recall).encode()) + len(CLOSE) + 2
+    return _bytes(_open(session, "x" * DELIVERY_LENGTH, 1, 9, recall)) + len(CLOSE) + 2
+
+
+def _bytes(text: str) -> int:
+    return len(text.encode("utf-8", "replace"))
+
+
+def _clip_bytes(text: str, limit: int) -> str:
+    """``text`` in at most ``limit`` bytes, with a mark where something was cut."""
+    if _bytes(text) <= limit:
+        return text
+    return text.encode("utf-8", "replace")[: limit - 4].decode("utf-8", "ignore") + "…"
 
 
 def _split(sections: Sequence[Sequence[str]], room: int) -> list[str]:
-    """Pack lines into bodies of at most ``room`` bytes; a section that goes on in the next part repeats its heading."""
+    """Pack lines into bodies of at most ``room`` bytes; a section that goes on in the next part repeats its heading.
+    A line that is longer than a part loses its end."""
     bodies: list[list[str]] = [[]]
     used = 0
-    for lines in sections:
-        if not lines:
+    for section in sections:
+        if not section:
             continue
-        heading = lines[0]
+        heading = section[0]
+        longest = room - len(f"{heading} (continued)\n".encode())
+        lines = [_clip_bytes(line, longest - 1) for line in section]
         for number, line in enumerate(lines):
-            size = len(line.encode("utf-8", "replace")) + 1
+            size = _bytes(line) + 1
             # A heading never stands last in a part.
-            needed = size + (len(lines[1].encode("utf-8", "replace")) + 1 if number == 0 and len(lines) > 1 else 0)
+            needed = size + (_bytes(lines[1]) + 1 if number == 0 and len(lines) > 1 else 0)
             if used and used + needed > room:
                 bodies.append([] if number == 0 else [f"{heading} (continued)"])
-                used = sum(len(text.encode()) + 1 for text in bodies[-1])
+                used = sum(_bytes(text) + 1 for text in bodies[-1])
             bodies[-1].append(line)
             used += size
     return ["\n".join(body) for body in bodies if body]

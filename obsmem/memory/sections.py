@@ -18,6 +18,7 @@ from obsmem.core.ids import entry_id
 from obsmem.core.mask import mask
 from obsmem.core.model import Fact, Memory, Note, Pin
 from obsmem.core.tokens import estimate
+from obsmem.harnesses.base import OWN_BLOCK
 
 WORDS_LIMIT = 2_000  # characters of the last instruction; head and tail beyond
 EARLIER_LIMIT = 600  # characters of an earlier instruction
@@ -28,6 +29,7 @@ REPORT_LIMIT = 800  # characters of what the agent last reported
 PIN_LIMIT = 2_000
 RECENT_COMMANDS = 8  # of the newest commands, also those are listed that just ended well
 SHORT_ANSWER = 40  # characters: a last instruction this short leans on the one before it
+SHORTEST_WORDS = 40  # characters of the last instruction that are shown however small the room is
 
 
 class Line(NamedTuple):
@@ -70,8 +72,8 @@ class View(NamedTuple):
 
 
 def clean(text: str) -> str:
-    """A text as it may stand in a block: one line, masked."""
-    return mask(one_line(text))
+    """A text as it may stand in a block: one line, masked, and without tags that would open or end a block."""
+    return _OWN_TAG.sub("‹", mask(one_line(text)))
 
 
 def clip(text: str, limit: int, more: str = "") -> str:
@@ -83,12 +85,16 @@ def clip(text: str, limit: int, more: str = "") -> str:
     return f"{head} […{len(text) - len(head) - len(tail)} characters{more}…] {tail}"
 
 
-def now_lines(state: State, view: View) -> list[Line]:
-    """The last instruction, what stands, what is open, failing and done, and where the agent was."""
+def now_lines(state: State, view: View, room: int = 1 << 30) -> list[Line]:
+    """The last instruction, what stands, what is open, failing and done, and where the agent was.
+
+    The last instruction is shortened until its line costs at most ``room`` tokens: it is never the one left out.
+    """
     asked = {answer.seqs[-1]: answer.subject for answer in state.answers}
-    lines = _last_words(state, view, asked)
+    lines = _last_words(state, view, asked, room)
     shown = {seq for line in lines for seq in line.seqs}
     lines += _standing(state, view, shown)
+    shown |= {seq for line in lines for seq in line.seqs}
     lines += _answers(state, view)
     lines += _work(state, view)
     lines += _agent(state, view)
@@ -96,11 +102,15 @@ def now_lines(state: State, view: View) -> list[Line]:
     return lines
 
 
-def _last_words(state: State, view: View, asked: Mapping[int, str]) -> list[Line]:
+def _last_words(state: State, view: View, asked: Mapping[int, str], room: int) -> list[Line]:
     if not state.instructions:
         return []
     last = state.instructions[-1]
-    lines = [_words("Last instruction", last, view, WORDS_LIMIT, (0,), 0, asked)]
+    limit = WORDS_LIMIT
+    lines = [_words("Last instruction", last, view, limit, (0,), 0, asked)]
+    while lines[0].cost > room and limit > SHORTEST_WORDS:
+        limit = max(limit * 3 // 4, SHORTEST_WORDS)
+        lines = [_words("Last instruction", last, view, limit, (0,), 0, asked)]
     if len(last.words.strip()) < SHORT_ANSWER and len(state.instructions) > 1:
         earlier = [one for one in state.instructions[:-1] if len(one.words.strip()) >= SHORT_ANSWER]
         if earlier:
@@ -121,24 +131,29 @@ def _words(
     more = f"; whole: {view.recall} {entry_id(view.handle, said.seq)}"
     text = clip(clean(said.words), limit, more)
     mark = f" [superseded by {entry_id(view.handle, said.superseded_by)}]" if said.superseded_by is not None else ""
-    question = f' to "{clip(clean(asked[said.seq]), QUESTION_LIMIT)}"' if asked.get(said.seq) else ""
+    question = f' to "{clip(clean(asked[said.seq]), min(limit, QUESTION_LIMIT))}"' if asked.get(said.seq) else ""
     return Line(f'{label} {view.source(said.at, said.seq)}{question}: "{text}"{mark}', rank, order, seqs=(said.seq,))
 
 
 def _standing(state: State, view: View, shown: set[int]) -> list[Line]:
-    """Lasting orders, newest first. One that is superseded is not listed here; its words stay among the earlier ones."""
+    """Lasting orders, newest first. One that is superseded is not listed here; its words stay among the earlier ones.
+
+    A sentence out of an entry does not tell the whole entry: a note of the rest must still find its place.
+    """
     lines = []
     for number, said in enumerate(reversed(state.instructions)):
         for order in said.orders:
             if not order.standing or order.superseded_by is not None or said.seq in shown:
                 continue
-            text = clip(clean(order.words), STANDING_LIMIT)
+            words = clean(order.words)
+            text = clip(words, STANDING_LIMIT)
+            told = (said.seq,) if words == clean(said.words) else ()
             lines.append(
                 Line(
                     f'Still standing {view.source(said.at, said.seq)}: "{text}"',
                     (1, number),
                     10 + number * 0.01,
-                    seqs=(said.seq,),
+                    seqs=told,
                 )
             )
     return lines
@@ -256,7 +271,9 @@ def _outcome(fact: Fact) -> str:
             "failing: " + ", ".join(failing[:6]) + (f" and {len(failing) - 6} more" if len(failing) > 6 else "")
         )
     errors = [clean(str(line)) for line in fact.detail.get("errors", ())]
-    parts += [f'"{clip(line, 240)}"' for line in errors[:2] if not summary or line not in summary]
+    parts += [
+        f'"{clip(line, 240)}"' for line in errors[:2] if line not in summary and not line.endswith(tuple(failing))
+    ]
     return "; ".join(parts) or ("ok" if fact.ok else "ended")
 
 
@@ -339,6 +356,7 @@ def reflection_lines(memory: Memory, short: Mapping[str, str]) -> list[Line]:
     ]
 
 
+_OWN_TAG = re.compile(rf"<(?=/?{OWN_BLOCK[1:].strip()})")
 _CHECK = re.compile(
     r"\b(?:tests?|pytest|unittest|jest|vitest|mocha|rspec|tox|nox|lint|eslint|ruff|mypy|pyright|flake8|tsc|clippy|vet|build|"
     r"compile|make|cargo check|gradle|mvn|check|typecheck|fmt|format|validate|verify)\b"
