@@ -91,13 +91,13 @@ def _end_turn(home: str, harness: str, script: str) -> str:
     payload = read_payload()
     sys.stdout.write(answer)
     session_id, transcript, cwd = (_text(payload.get(key)) for key in (session_key, transcript_key, folder_key))
-    if switched_off(home, cwd):
-        return ""
+    if not transcript or switched_off(home, cwd):
+        return ""  # a payload that names no transcript (an ephemeral session, a broken one) leaves nothing to read
     folder = session_folder(home, harness, transcript, session_id)
     state = read_state(folder)
     if state.off:
         return ""
-    if transcript and not transcript.endswith((".db", ".vscdb")):
+    if not transcript.endswith((".db", ".vscdb")):
         try:
             grown = os.stat(transcript).st_size - state.read
         except OSError:
