@@ -56,12 +56,15 @@ class ClaudeCode:
         settings.parent.mkdir(exist_ok=True)
         settings.write_text(json.dumps(with_recorders(world, config, events), indent=2), encoding="utf-8")
 
-    def turn(self, prompt: str, model: str = "haiku") -> Ended:
-        """Send one prompt (or a slash command) in the same session, and wait for the end of the turn."""
-        arguments = [str(self._command), "-p", prompt, "--output-format", "json", "--model", model]
-        arguments += ["--dangerously-skip-permissions", *(["--resume", self.session] if self.session else [])]
+    def turn(self, prompt: str, *more: str) -> Ended:
+        """Send one prompt (or a slash command) in the same session, and wait for the end of the turn.
+
+        ``more`` are further arguments; with ``--fork-session`` the session is the fork from then on.
+        """
+        arguments = [str(self._command), "-p", prompt, "--output-format", "json", "--model", "haiku"]
+        arguments += ["--dangerously-skip-permissions", *(["--resume", self.session] if self.session else []), *more]
         ended = self.world.run(arguments, self._environment)
-        if ended.status == 0 and not self.session:
+        if ended.status == 0:
             self.session = str(json.loads(ended.stdout)["session_id"])
         return ended
 

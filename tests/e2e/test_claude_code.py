@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -16,11 +17,13 @@ pytestmark = pytest.mark.e2e
 VERSIONS = (programs.CLAUDE_CODE, programs.CLAUDE_CODE_NEWER)
 
 
-def _start(world: World, program: programs.Program, **environment: str) -> ClaudeCode:
+def _start(world: World, program: programs.Program, without: Sequence[str] = (), **environment: str) -> ClaudeCode:
+    """Our own hook config in this world; ``without`` names events whose hooks are left out."""
     command = programs.require(program)
     module = importlib.import_module("obsmem.harnesses.claude_code")
     assert SCRIPT.exists()
-    config = module.hook_config(world.hook_command)
+    hooks = module.hook_config(world.hook_command)["hooks"]
+    config = {"hooks": {event: groups for event, groups in hooks.items() if event not in without}}
     return ClaudeCode(world, command, config, ("SubagentStop", "PostCompact"), **environment)
 
 
@@ -118,6 +121,40 @@ def test_a_second_compaction_brings_what_was_said_in_between(world: World) -> No
         assert expected in block
     for foreign in ("SCRIPTED-SUMMARY", "Continue from where you left off", first[0].delivery, "/compact"):
         assert foreign not in block
+
+
+def test_the_whole_block_comes_even_if_nothing_was_rendered_before(world: World) -> None:
+    """Some releases fire no PreCompact. Then the start after the compaction renders, and every part is delivered."""
+    harness = _start(world, programs.CLAUDE_CODE, without=("PreCompact", "Stop", "SessionEnd"))
+    _work(harness)
+    harness.turn("/compact")
+    harness.turn(work.LAST_PROMPT)
+    evidence.assert_all_succeeded(world)
+    _assert_block(world, evidence.first_main_request_after_summary(world))
+
+
+def test_a_fork_and_its_parent_each_get_their_own_block(world: World) -> None:
+    """The fork's block has what was said before the fork and in it; the parent's has nothing of the fork."""
+    harness = _start(world, programs.CLAUDE_CODE)
+    harness.turn("Write the parser first. Never use tabs in Python files.")
+    harness.turn("The server listens on port 8123.")
+    parent = harness.session
+    harness.turn("In this attempt the project is called Nightjar.", "--fork-session")
+    fork, harness.session = harness.session, parent
+    assert fork != parent
+    harness.turn("Everything is teal from now on.")
+    blocks = []
+    for session in (fork, parent):
+        harness.session = session
+        harness.turn("/compact")
+        harness.turn("What is next?")
+        parts = evidence.whole_delivery(evidence.parts_in(evidence.first_main_request_after_summary(world)))
+        blocks.append("\n".join(part.text for part in parts))
+    of_fork, of_parent = blocks
+    assert "Never use tabs" in of_fork and "Never use tabs" in of_parent
+    assert "port 8123" in of_fork and "port 8123" in of_parent
+    assert "Nightjar" in of_fork and "Nightjar" not in of_parent
+    assert "teal" not in of_fork and "teal" in of_parent
 
 
 def test_the_agent_recalls_the_exact_words_behind_a_line(world: World) -> None:

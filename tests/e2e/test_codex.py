@@ -57,6 +57,24 @@ def test_the_block_is_a_developer_message_after_an_automatic_compaction(world: W
     assert names.index("SessionStart(compact)") > start
 
 
+def test_the_block_is_in_the_same_turn_after_a_compaction_between_two_tool_calls(world: World) -> None:
+    """A full window in the middle of a turn: the next request of that turn carries the block."""
+    harness = _start(world)
+    world.script({"tools": [_write("a.py", "print(1)\n")]}, {"text": "The file a.py prints 1 and nothing else."})
+    harness.turn("Write a.py. Never use tabs in Python files.")
+    full = {"input": 500_000, "output": 20}
+    world.script({"text": "I look.", "tools": [_shell("python3 a.py; ls missing-thing")], "usage": full})
+    harness.turn("Run a.py on port 8123.")
+    evidence.assert_all_succeeded(world)
+    names = evidence.order(world)
+    start = names.index("PreCompact(auto)")
+    assert names[start:] == ["PreCompact(auto)", "PostCompact(auto)", "SessionStart(compact)", "Stop", "SessionEnd"]
+    parts = evidence.whole_delivery(evidence.parts_in(evidence.first_main_request_after_summary(world)))
+    block = "\n".join(part.text for part in parts)
+    for expected in ("Run a.py on port 8123.", "Never use tabs in Python files", "a.py", "ls: cannot access"):
+        assert expected in block, expected
+
+
 @pytest.mark.parametrize("sandbox", ["read-only", "workspace-write"])
 def test_the_agent_recalls_the_exact_words_from_inside_the_sandbox(world: World, sandbox: str) -> None:
     """The command that the block names works where nothing but the workspace can be written."""

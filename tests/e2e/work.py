@@ -20,17 +20,16 @@ STANDING_ORDER = "legacy/config.yaml"
 FAILING_COMMAND = "sh check.sh"
 FAILURE = "row limit exceeded: 4097 > 4096"
 
+FILES, FILES_PER_ANSWER = 30, 6
+
 Tool = Callable[[str], dict[str, Any]]
 Answer = Mapping[str, Any]
 
 
-def answers(write: Callable[[str, str], dict[str, Any]], shell: Tool, modules: int = 6) -> Iterator[list[Answer]]:
+def answers(write: Callable[[str, str], dict[str, Any]], shell: Tool) -> Iterator[list[Answer]]:
     """The answers for each of three turns. ``write`` and ``shell`` make the harness's own tool calls."""
-    yield [
-        *_modules(write, shell, "module", range(modules)),
-        {"text": "The modules of the report generator are there."},
-    ]
-    yield [*_modules(write, shell, "exporter", range(modules)), {"text": "The exporters write at most 4096 rows."}]
+    yield [*_modules(write, shell, "module"), {"text": "The modules of the report generator are all there."}]
+    yield [*_modules(write, shell, "exporter"), {"text": "The exporters write at most 4096 rows each."}]
     check = f"#!/bin/sh\necho '{FAILURE}' >&2\nexit 7\n"
     yield [
         {"text": "I write the check first.", "tools": [write("check.sh", check)]},
@@ -39,12 +38,16 @@ def answers(write: Callable[[str, str], dict[str, Any]], shell: Tool, modules: i
     ]
 
 
-def _modules(write: Callable[[str, str], dict[str, Any]], shell: Tool, kind: str, numbers: range) -> Iterator[Answer]:
-    for number in numbers:
-        name = f"{kind}_{number:02d}"
-        source = "".join(f"def {name}_step_{step}(rows):\n    return rows[{step}:]\n\n\n" for step in range(16))
-        said = (
-            f"{name}.py holds the steps {name}_step_0 to {name}_step_15, each dropping the rows before its own number."
-        )
-        yield {"text": said, "tools": [write(f"{name}.py", source)]}
-        yield {"tools": [shell(f"python3 -c 'import {name}; print({name}.{name}_step_3(list(range(9))))'")]}
+def _modules(write: Callable[[str, str], dict[str, Any]], shell: Tool, kind: str) -> Iterator[Answer]:
+    """Several files with each answer, for the sake of time; then one command that uses the last of them."""
+    for first in range(0, FILES, FILES_PER_ANSWER):
+        names = [f"{kind}_{number:02d}" for number in range(first, first + FILES_PER_ANSWER)]
+        said = f"{names[0]}.py to {names[-1]}.py each hold eight steps that drop the rows before their own number."
+        yield {"text": said, "tools": [write(f"{name}.py", _source(name)) for name in names]}
+        yield {
+            "tools": [shell(f"python3 -c 'import {names[-1]}; print({names[-1]}.{names[-1]}_step_3(list(range(9))))'")]
+        }
+
+
+def _source(name: str) -> str:
+    return "".join(f"def {name}_step_{step}(rows):\n    return rows[{step}:]\n\n\n" for step in range(8))
