@@ -19,19 +19,21 @@ from obsmem.store.schema import open_database, transaction
 
 _SESSION_COLUMNS = (
     "s.no, s.harness, s.id, s.handle, s.workspace, s.cwd, s.transcript, p.handle, s.parent_seq, s.started_at, "
-    "s.name, s.role, s.model, s.window, s.last_seq, s.updated_at, s.parent_id"
+    "s.name, s.role, s.model, s.window, s.last_seq, s.updated_at, s.parent_id, s.rewinds"
 )
 _SESSION_FROM = "FROM sessions s LEFT JOIN sessions p ON p.no = s.parent"
 
 
 class StoredSession(NamedTuple):
-    """A session with what only the store knows: its number, its last seq (-1 when empty), when it last grew (ms)."""
+    """A session with what only the store knows: its number, its last seq (-1 when empty), when it last grew (ms), and
+    how often its live path changed."""
 
     no: int
     session: Session
     last_seq: int
     updated_at: int
     parent_id: str
+    rewinds: int = 0
 
 
 class EntryRow(NamedTuple):
@@ -287,12 +289,20 @@ class Archive:
     def set_active(self, session: int, seqs: Sequence[int], *, active: bool) -> None:
         """Put entries on or off the live path."""
         with transaction(self.connection):
-            self.connection.executemany(
-                "UPDATE entries SET active=? WHERE no=?", [(active, row_number(session, seq)) for seq in seqs]
-            )
+            changed = self.connection.executemany(
+                "UPDATE entries SET active=?1 WHERE no=?2 AND active<>?1",
+                [(active, row_number(session, s)) for s in seqs],
+            ).rowcount
+            if changed > 0:
+                self.count_rewind(session)
+
+    def count_rewind(self, session: int) -> None:
+        """Note, inside a transaction, that a session's live path changed: what is derived from it is made anew."""
+        self.connection.execute("UPDATE sessions SET rewinds=rewinds+1 WHERE no=?", (session,))
 
     def set_inactive_keys(self, session: int, source: int, keys: Collection[str]) -> bool:
-        """Take exactly the entries of these rows of a source off the live path. True if that changed anything."""
+        """Take exactly the entries of these rows of a source, in all their versions, off the live path; versions that
+        nothing came after too. True if that changed anything."""
         low, high = row_number(session, 0), row_number(session + 1, 0) - 1
         wanted: set[int] = set()
         with transaction(self.connection):
@@ -301,6 +311,14 @@ class Archive:
             ).fetchall():
                 if key in keys:
                     wanted.update(row_number(session, seq) for seq in range(first, last + 1))
+            # A replaced version is as active as its successor, which always stands behind it.
+            for number, by in self.connection.execute(
+                "SELECT no, replaced_by FROM entries WHERE no BETWEEN ? AND ? AND source=? AND replaced_by IS NOT NULL"
+                " ORDER BY no DESC",
+                (low, high, source),
+            ).fetchall():
+                if by < 0 or row_number(session, by) in wanted:
+                    wanted.add(number)
             now = {
                 row[0]
                 for row in self.connection.execute(
@@ -309,6 +327,8 @@ class Archive:
             }
             for numbers, active in ((wanted - now, 0), (now - wanted, 1)):
                 self.connection.executemany("UPDATE entries SET active=? WHERE no=?", [(active, no) for no in numbers])
+            if wanted != now:
+                self.count_rewind(session)
         return wanted != now
 
     # --- measures and sizes
@@ -385,10 +405,10 @@ def key_text(number: int) -> str:
 
 def _stored_session(row: Any) -> StoredSession:
     (no, harness, id_, handle, workspace, cwd, transcript, parent, parent_seq, started, name, role, model) = row[:13]
-    window, last_seq, updated, parent_id = row[13:]
+    window, last_seq, updated, parent_id, rewinds = row[13:]
     point = (parent, parent_seq if parent_seq is not None else -1) if parent else None
     session = Session(harness, id_, handle, workspace, cwd, transcript, point, started, name, role, model, window)
-    return StoredSession(no, session, last_seq, updated, parent_id)
+    return StoredSession(no, session, last_seq, updated, parent_id, rewinds)
 
 
 def _source_row(row: Any) -> SourceRow:

@@ -81,4 +81,9 @@ def _create(connection: sqlite3.Connection) -> None:
         connection.execute(statement)
 
 
-MIGRATIONS: tuple[Migration, ...] = (("m001_create", _create),)
+def _count_rewinds(connection: sqlite3.Connection) -> None:
+    # How often the live path changed: what is derived from it names the count that it was made for.
+    connection.execute("ALTER TABLE sessions ADD COLUMN rewinds INTEGER NOT NULL DEFAULT 0")
+
+
+MIGRATIONS: tuple[Migration, ...] = (("m001_create", _create), ("m002_count_rewinds", _count_rewinds))

@@ -18,13 +18,13 @@ from typing import Any, NamedTuple
 from obsmem.core.errors import StoreError
 from obsmem.core.model import Entry, Place, Session
 from obsmem.core.tokens import estimate
-from obsmem.store.archive import Archive, SourceRow, key_number, key_text
+from obsmem.store.archive import Archive, EntryRow, SourceRow, key_number, key_text
 from obsmem.store.archive_schema import KIND_CODES, SEQ_BITS, SPEAKER_CODES, row_number
 from obsmem.store.schema import transaction
 
 SEGMENT = 64 << 10  # bytes of records; larger segments do not compress better, since zlib looks back 32 KiB
 BATCH = 8 << 20  # bytes of records in one transaction
-LEVEL = 6
+LEVEL = 3  # half the time of 6, for archives that are a tenth larger
 TORN = "torn last line"
 TAIL = 4096  # bytes before the read position whose hash tells whether the file was rewritten
 
@@ -43,6 +43,7 @@ class Pending(NamedTuple):
     entries: tuple[Entry, ...]
     digest: bytes
     copied: bool
+    known: tuple[int, ...] = ()
 
 
 class Segment(NamedTuple):
@@ -99,22 +100,37 @@ class SourceWriter:
             ).fetchone()
             if last is not None:
                 connection.execute("DELETE FROM segments WHERE no=?", (last[0],))
+                self.archive.drop_cache()  # its number is given again
+                tail = self._stored_tail(row.no)
                 skipped = Counter(json.loads(row.skipped))
                 skipped[TORN] -= 1
                 connection.execute(
-                    "UPDATE sources SET torn=0, offset=?, line=?, tail=NULL, tail_size=0, skipped=? WHERE no=?",
-                    (last[2], last[1] - 1, json.dumps(+skipped), row.no),
+                    "UPDATE sources SET torn=0, offset=?, line=?, tail=?, tail_size=?, skipped=? WHERE no=?",
+                    (last[2], last[1] - 1, hashlib.sha256(tail).digest(), len(tail), json.dumps(+skipped), row.no),
                 )
         return self.archive.source(row.no)
+
+    def _stored_tail(self, source: int) -> bytes:
+        """The last bytes that are archived of a source."""
+        tail = b""
+        for (number,) in self.archive.connection.execute(
+            "SELECT no FROM segments WHERE source=? ORDER BY no DESC", (source,)
+        ).fetchall():
+            tail = self.archive.segment(number) + tail
+            if len(tail) >= TAIL:
+                break
+        return tail[-TAIL:]
 
     def restart(self) -> None:
         """Begin a new generation: the file was rewritten. What was read before stays in the archive."""
         connection = self.archive.connection
         with transaction(connection):
-            connection.execute(
-                "INSERT INTO sources(session, path, kind, generation) VALUES(?,?,?,?)",
+            added = connection.execute(
+                "INSERT OR IGNORE INTO sources(session, path, kind, generation) VALUES(?,?,?,?)",
                 (self.session, self.row.path, self.row.kind, self.row.generation + 1),
-            )
+            ).rowcount
+            if not added:
+                raise Changed(f"{self.row.path} was begun anew by another process.")
             number = connection.execute("SELECT last_insert_rowid()").fetchone()[0]
         self.row = self.archive.source(number)
         self.position, self.line, self.skipped = 0, 0, Counter()
@@ -125,15 +141,18 @@ class SourceWriter:
         return self._batch >= BATCH
 
     def add(self, data: bytes, line: int, offset: int, entries: tuple[Entry, ...], *, skipped: tuple[str, ...] = (),
-            key: str = "", copied: bool = False, torn: bool = False, as_read: bytes = b"") -> None:  # fmt: skip
+            key: str = "", copied: bool = False, torn: bool = False, as_read: bytes = b"",
+            known: tuple[int, ...] = ()) -> None:  # fmt: skip
         """Queue a record. ``torn`` marks a last line that will be read again when it has grown; ``as_read`` are the
-        file's bytes where what is kept of them differs (a forgotten record)."""
-        self.skipped.update(skipped)
+        file's bytes where what is kept of them differs (a forgotten record); ``known`` are the seqs of the entries that
+        this very record has already: they stand here from now on, and on the live path."""
+        if skipped:
+            self.skipped.update(skipped)
         if torn:
             self._cut()
             self._torn = True
         pending = Pending(
-            data, line, offset, key, entries, hashlib.sha256(data).digest() if entries or key else b"", copied
+            data, line, offset, key, entries, hashlib.sha256(data).digest() if entries or key else b"", copied, known
         )
         self._records.append(pending)
         self._count += len(entries)
@@ -224,11 +243,25 @@ class SourceWriter:
                 ))  # fmt: skip
                 entries.append(entry._replace(seq=seq, place=place, tokens=tokens))
                 seq += 1
+            if record.known:
+                self._move_entries(record, number or 0, start)
             if record.key:
                 self._replace_row(record, first, seq - 1)
             start += size
         connection.executemany("INSERT INTO entries VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)", rows)
         return seq
+
+    def _move_entries(self, record: Pending, segment: int, start: int) -> None:
+        """A record came again (the file was rewritten or moved): its entries stand in the new place, and are live."""
+        run = self.archive.connection.execute
+        for seq in record.known:
+            number = row_number(self.session, seq)
+            if run("SELECT 1 FROM entries WHERE no=? AND active=0", (number,)).fetchone():
+                self.archive.count_rewind(self.session)
+            run(
+                "UPDATE entries SET source=?, segment=?, start=?, line=?, active=1 WHERE no=?",
+                (self.row.no, segment, start, record.line, number),
+            )
 
     def _replace_row(self, record: Pending, first: int, last: int) -> None:
         """A row of a database has a new version: the entries of the old one point to their successor."""
@@ -237,6 +270,7 @@ class SourceWriter:
             "SELECT first_seq, last_seq FROM rows WHERE source=? AND key=?", (self.row.no, record.key)
         ).fetchone()
         if old is not None and old[1] >= old[0]:
+            self.archive.count_rewind(self.session)
             connection.execute(
                 "UPDATE entries SET replaced_by=? WHERE no BETWEEN ? AND ?",
                 (first if last >= first else -1, row_number(self.session, old[0]), row_number(self.session, old[1])),
@@ -254,6 +288,8 @@ class SourceWriter:
             for index, entry in enumerate(entries):
                 if entry.place is not None and first <= entry.place.line <= last:
                     entries[index] = entry._replace(active=active)
+        if self._activity:
+            self.archive.count_rewind(self.session)
 
     def _save_position(self, state: dict[str, Any], now: int) -> None:
         tail = hashlib.sha256(self._tail).digest() if self._tail else self.row.tail
@@ -325,11 +361,16 @@ def positions(archive: Archive, source: int) -> dict[tuple[int, int], int]:
     return {(line, block): number for line, block, number in rows}
 
 
-def digests(archive: Archive, session: int) -> dict[bytes, list[int]]:
-    """Hash of a record -> seqs of its first entries, one per time that it was archived for this session."""
-    found: dict[bytes, list[int]] = {}
-    for entry in archive.entries(session, where="block=0"):
-        found.setdefault(entry.sha256, []).append(entry.seq)
+def known_records(archive: Archive, session: int, source: int) -> dict[bytes, list[tuple[int, ...]]]:
+    """Hash of a record -> seqs of its entries, once for each time that it stands in another file of this session."""
+    files = {row.no for row in archive.sources(session) if row.kind == "file"} - {source}
+    places: dict[tuple[int, int], list[EntryRow]] = {}
+    for entry in archive.entries(session) if files else ():
+        if entry.source in files:
+            places.setdefault((entry.segment, entry.start), []).append(entry)
+    found: dict[bytes, list[tuple[int, ...]]] = {}
+    for rows in places.values():
+        found.setdefault(rows[0].sha256, []).append(tuple(row.seq for row in rows))
     return found
 
 

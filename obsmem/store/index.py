@@ -57,8 +57,11 @@ class Index:
         ).fetchone()
         return (-1, {}) if row is None else (int(row[0]), json.loads(row[1] or "{}"))
 
-    def add_cards(self, session: int, cards: Sequence[Card], up_to: int, state: dict[str, Any], expected: int) -> bool:
-        """Add cards and move their reach to ``up_to`` in one transaction; False if the reach was not ``expected``."""
+    def add_cards(
+        self, session: int, cards: Sequence[Card], up_to: int, state: dict[str, Any], expected: int, rewinds: int = 0
+    ) -> bool:
+        """Add cards and move their reach to ``up_to`` in one transaction; False if the reach was not ``expected``.
+        ``rewinds`` says for which state of the live path they were made."""
         with transaction(self.connection):
             if self.reach(session, "cards")[0] != expected:
                 return False
@@ -69,6 +72,7 @@ class Index:
             self.connection.execute(
                 "INSERT OR REPLACE INTO reach VALUES(?,?,?,?)", (session, "cards", up_to, json.dumps(state))
             )
+            self.connection.execute("INSERT OR REPLACE INTO reach VALUES(?,?,?,'')", (session, "rewinds", rewinds))
         return True
 
     def cards(self, session: int, handle: str, up_to: int | None = None) -> list[Card]:
@@ -88,6 +92,7 @@ class Index:
             if what == "cards":
                 self.connection.execute("DELETE FROM cards WHERE session=?", (session,))
             self.connection.execute("DELETE FROM reach WHERE session=? AND what=?", (session, what))
+            self.connection.execute("DELETE FROM reach WHERE session=? AND what='rewinds'", (session,))
 
     def add_words(self, session: int, texts: Iterable[tuple[int, str]], up_to: int, expected: int) -> bool:
         """Index (seq, text) pairs and move the reach to ``up_to``; False if the reach was not ``expected``."""

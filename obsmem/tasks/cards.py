@@ -1,14 +1,16 @@
 """Keeping the cards of a session up to date, from entries just archived or from the archive itself.
 
-Invariant: cards are a function of the archive. When the live path changes they are made anew; when the index was
-lost they are rebuilt on first use.
+Invariants: cards are a function of the archive. When the live path changes they are made anew; when the index was
+lost or damaged they are rebuilt on first use. No secret stands in a card, nor in what the builder keeps for later.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from obsmem.core.model import Card, Entry
+from obsmem.core.mask import mask
+from obsmem.core.model import Action, Card, Entry, Fact
 from obsmem.memory.cards import CardBuilder
 from obsmem.store.archive import StoredSession
 from obsmem.tasks.entries import read_entries
@@ -17,9 +19,9 @@ from obsmem.tasks.store import Store
 BATCH = 2000  # entries read from the archive at a time
 
 
-def update_cards(store: Store, stored: StoredSession, entries: Sequence[Entry] = (), *, rewound: bool = False) -> None:
+def update_cards(store: Store, stored: StoredSession, entries: Sequence[Entry] = ()) -> None:
     """Bring a session's cards up to its last entry. ``entries`` saves reading those just archived again."""
-    if rewound:
+    if store.index.reach(stored.no, "rewinds")[0] not in (-1, stored.rewinds):
         store.index.reset(stored.no, "cards")
     reach, state = store.index.reach(stored.no, "cards")
     if entries and entries[0].seq == reach + 1:
@@ -39,9 +41,33 @@ def _build(
     builder = CardBuilder(stored.session.handle, state or None, cwd=stored.session.cwd)
     for entry in entries:
         if entry.active:
-            builder.feed(entry)
+            builder.feed(_without_secrets(entry))
     up_to = max(last, entries[-1].seq if entries else -1)
-    return store.index.add_cards(stored.no, builder.take(), up_to, builder.state(), reach)
+    cards = [card._replace(facts=tuple(map(_masked_fact, card.facts))) for card in builder.take()]
+    return store.index.add_cards(stored.no, cards, up_to, _masked(builder.state()), reach, stored.rewinds)
+
+
+def _without_secrets(entry: Entry) -> Entry:
+    """An entry with its secrets masked before it is taken apart: a piece alone no longer shows what it is. Results are
+    long, and come into cards as whole lines, which are masked there."""
+    if entry.kind == "tool_result":
+        return entry
+    return entry._replace(text=mask(entry.text), actions=tuple(Action(*_masked(list(one))) for one in entry.actions))
+
+
+def _masked_fact(fact: Fact) -> Fact:
+    return fact._replace(subject=mask(fact.subject), text=mask(fact.text), detail=_masked(fact.detail))
+
+
+def _masked(value: Any) -> Any:
+    """A value with every string in it masked; keys stay, as they are names and ids."""
+    if isinstance(value, str):
+        return mask(value)
+    if isinstance(value, Mapping):
+        return {key: _masked(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return type(value)(_masked(item) for item in value)
+    return value
 
 
 def cards_of(store: Store, stored: StoredSession, up_to: int | None = None) -> list[Card]:

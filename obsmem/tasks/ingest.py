@@ -7,32 +7,42 @@ session is not read at all.
 
 from __future__ import annotations
 
-import fnmatch
 import hashlib
 import json
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from obsmem.core.errors import NotFound, StoreError
-from obsmem.core.model import Entry, Session
+from obsmem.core.model import Entry
 from obsmem.harnesses import load
 from obsmem.harnesses.base import Harness, Link, Parsed, Raw, Reader, Source, link_key
 from obsmem.store.archive import StoredSession
-from obsmem.store.archive_write import TORN, Changed, SourceWriter, digests, find_link, positions, seq_of, set_parent
+from obsmem.store.archive_write import (
+    TORN,
+    Changed,
+    SourceWriter,
+    find_link,
+    known_records,
+    positions,
+    seq_of,
+    set_parent,
+)
 from obsmem.system.workspace import workspace_of
 from obsmem.tasks.cards import update_cards
 from obsmem.tasks.entries import read_entries
+from obsmem.tasks.identify import first_named, has_begun, identify, refused
+from obsmem.tasks.side_files import find_side_file, keep_side_file
 from obsmem.tasks.store import Store
 
 COMPARED = 3  # copied entries whose words show where a fork branched off
-IDENTITY_RECORDS = 200  # records looked at to learn which session a source holds
 
 
 class Ingested(NamedTuple):
-    """What one reading brought. ``reason`` says why nothing was read: excluded | worker | forgotten | missing | ''."""
+    """What one reading brought. ``reason`` says why nothing was read: excluded | worker | forgotten | busy | empty
+    (no whole record yet) | ''."""
 
     stored: StoredSession | None
     records: int = 0
@@ -65,7 +75,10 @@ def ingest(
     """
     module = load(harness)
     session, parent_id = identify(module, harness, source)
-    reason = _refused(store, session, source)
+    session = first_named(store, session, source)
+    reason = refused(store, session, source)
+    if not reason and not final and store.archive.by_id(harness, session.id) is None and not has_begun(module, source):
+        reason = "empty"
     if reason:
         return Ingested(None, reason=reason)
     try:
@@ -80,40 +93,6 @@ def ingest(
     return Ingested(store.archive.by_handle(stored.session.handle), reason="busy")
 
 
-def identify(module: Harness, harness: str, source: Source) -> tuple[Session, str]:
-    """Learn from its first records which session a source holds, and the id of the session that it came from."""
-    reader = module.reader(source, None, lambda: ())
-    for count, raw in enumerate(module.records(source, 0, 0)):
-        reader.read(raw)
-        if count >= IDENTITY_RECORDS or (reader.session.id and reader.session.started_at and count >= 20):
-            break
-    session = reader.session
-    stem = os.path.basename(source.path).split(".")[0]
-    fallback = (
-        source.session_id or stem or hashlib.sha256(source.path.encode("utf-8", "surrogatepass")).hexdigest()[:16]
-    )
-    return session._replace(harness=harness, id=session.id or fallback, transcript=source.path), reader.parent_id
-
-
-def _refused(store: Store, session: Session, source: Source) -> str:
-    if session.role == "worker":
-        return "worker"
-    if excluded(store, source.path, session.cwd):
-        return "excluded"
-    return ""
-
-
-def excluded(store: Store, path: str, cwd: str) -> bool:
-    """True if a glob of ``exclude`` matches the transcript's path or the working folder (or a folder above it)."""
-    globs = store.config["exclude"]
-    candidates = [path, cwd, cwd + "/"]
-    return any(fnmatch.fnmatchcase(name, pattern) for pattern in globs for name in candidates if name) or any(
-        cwd == pattern.rstrip("/*") or cwd.startswith(pattern.rstrip("/*") + "/")
-        for pattern in globs
-        if cwd and pattern[:1] == "/"
-    )
-
-
 class _Reading:
     """One pass over one source: the reader, the writer, and what is known of copies and rewrites."""
 
@@ -122,16 +101,12 @@ class _Reading:
         self.store, self.module, self.stored, self.source = store, module, stored, source
         self.final, self.stop, self.progress = final, stop, progress
         self.rows = module.ROWS and is_database(source.path)
-        before = [row for row in store.archive.sources(stored.no) if row.kind == "file"]
         self.writer = SourceWriter(store.archive, stored.no, source.path, "rows" if self.rows else "file")
-        self.known: dict[bytes, list[int]] = {}
+        self.known: dict[bytes, list[tuple[int, ...]]] = {}
         if not self.rows:
-            elsewhere = any(row.path != source.path for row in before)
             if _rewritten(self.writer, source.path):
                 self.writer.restart()
-                elsewhere = True
-            if elsewhere and self.writer.position == 0:
-                self.known = digests(store.archive, stored.no)
+            self.known = known_records(store.archive, stored.no, self.writer.row.no)
         self.forgotten = store.archive.forgotten_records()
         self.known_rows: dict[str, bytes] = {}
         self.seen_rows: set[str] = set()
@@ -143,7 +118,8 @@ class _Reading:
         self.reader: Reader = module.reader(source, json.loads(state) if state else None, self._history)
         self.origin: _Origin | None = None
         self.origin_checked = self.writer.position > 0
-        self.rewound = False
+        self.stopped = False
+        self.state: dict[str, Any] | None = None
         self.receipts: dict[tuple[int, str], tuple[str, ...]] = {}
         self.parent: StoredSession | None = None
         self.last_copied: list[Entry] = []
@@ -181,11 +157,14 @@ class _Reading:
         if self.rows and self.known_rows.get(raw.key) == hashlib.sha256(raw.data).digest():
             self.reader.read(raw)
             return True
+        state = None if raw.complete and self.stop is None else self.reader.state()
         parsed = self.reader.read(raw)
-        torn = not raw.complete and not parsed.entries and "not JSON" in parsed.skipped
-        if torn and not self.final:
-            return False
-        if self.stop is not None and self.stop(raw, parsed):
+        broken = not raw.complete and "not JSON" in parsed.skipped
+        torn = broken and not parsed.entries
+        self.stopped = self.stop is not None and self.stop(raw, parsed)
+        if torn or self.stopped or (broken and not self.final):
+            self.state = state  # the record is read again one day: it has told the reader nothing yet
+        if self.stopped or (broken and not self.final):
             return False
         entries, skipped, copied = parsed.entries, parsed.skipped, parsed.copied
         as_read = raw.data
@@ -193,10 +172,11 @@ class _Reading:
             # Same length, so that all places stay right; the words are gone.
             raw = raw._replace(data=b"\x00" * (len(raw.data) - 1) + raw.data[-1:])
             entries, skipped = (), ("forgotten on request",)
+        known: tuple[int, ...] = ()
         if self.known and entries:
             seen = self.known.get(hashlib.sha256(raw.data).digest())
             if seen:
-                seen.pop(0)
+                known = seen.pop(0)
                 entries, skipped = (), (*skipped, "already archived")
         if copied and not self._parent_is_known():
             copied = False  # nobody else observed it, and nobody else can
@@ -214,6 +194,7 @@ class _Reading:
             copied=copied,
             torn=torn,
             as_read=as_read,
+            known=known,
         )
         if parsed.link is not None:
             self.writer.link(raw.line, link_key(parsed.link.id), link_key(parsed.link.parent), parsed.link.prompt)
@@ -221,7 +202,6 @@ class _Reading:
             self.writer.measure(parsed.measure.context)
         for activity in parsed.activity:
             self.writer.activate(*activity)
-            self.rewound = True
         if parsed.receipts:
             self.receipts[raw.line, raw.key] = parsed.receipts
         if copied:
@@ -249,7 +229,8 @@ class _Reading:
         session = session._replace(
             transcript=self.source.path, workspace=workspace_of(session.cwd), id=self.stored.session.id
         )
-        entries = self.writer.commit(self.reader.state(), session, self.reader.parent_id)
+        state = self.state if self.state is not None else self.reader.state()
+        entries = self.writer.commit(state, session, self.reader.parent_id)
         self._after(entries)
 
     def _after(self, entries: list[Entry]) -> None:
@@ -261,8 +242,7 @@ class _Reading:
                     self.store.memory.record_receipt(handle, delivery, part, entry.seq, entry.at)
             if self.module_side_files and entry.kind == "tool_result":
                 self._keep_side_files(entry)
-        update_cards(self.store, self.store.archive.by_handle(handle), entries, rewound=self.rewound)
-        self.rewound = False
+        update_cards(self.store, self.store.archive.by_handle(handle), entries)
 
     @property
     def module_side_files(self) -> bool:
@@ -279,16 +259,28 @@ class _Reading:
         self._commit()
         if self.rows:
             self._mark_inactive_rows()
-        if self.known:
-            gone = [seq for seqs in self.known.values() for seq in seqs]
-            self.store.archive.set_active(self.stored.no, gone, active=False)
-            if gone:
-                update_cards(self.store, self.store.archive.by_handle(self.stored.session.handle), [], rewound=True)
+        if self.known and not self.stopped:
+            self._leave_vanished()
         if self.origin is not None:
             session, seq = self.origin.fork_point()
             set_parent(self.store.archive, self.stored.no, session, seq)
         elif self.reader.parent_id and self.stored.session.parent is None:
             self._adopt(self.reader.parent_id)
+
+    def _leave_vanished(self) -> None:
+        """Take off the live path what no file of this session holds any more: it was rewritten, or moved here."""
+        there = {
+            row.no
+            for row in self.store.archive.sources(self.stored.no)
+            if row.kind == "file" and row.path != self.source.path and os.path.exists(row.path)
+        }
+        vanished: list[int] = []
+        for seqs in (seqs for places in self.known.values() for seqs in places):
+            row = self.store.archive.entry(self.stored.no, seqs[0])
+            if row is not None and row.source not in there:
+                vanished += seqs
+        self.store.archive.set_active(self.stored.no, vanished, active=False)
+        update_cards(self.store, self.store.archive.by_handle(self.stored.session.handle))
 
     def _mark_inactive_rows(self) -> None:
         """Take rows off the live path that the reader names, and those that are gone from the database (a harness
@@ -298,7 +290,7 @@ class _Reading:
             return
         gone = self.known_rows.keys() - self.seen_rows
         if self.store.archive.set_inactive_keys(self.stored.no, self.writer.row.no, named | gone):
-            update_cards(self.store, self.store.archive.by_handle(self.stored.session.handle), rewound=True)
+            update_cards(self.store, self.store.archive.by_handle(self.stored.session.handle))
 
     def _adopt(self, parent_id: str) -> None:
         """Link a session to its parent, with the fork point where it can be told: by the byte that the harness names,
@@ -376,33 +368,6 @@ def _rewritten(writer: SourceWriter, path: str) -> bool:
     if path.endswith(".zst"):
         return False  # positions are those of the decompressed text; such files are written once
     return row.tail_size > 0 and hashlib.sha256(data).digest() != row.tail
-
-
-def find_side_file(path: str, transcript: str, session_id: str) -> str:
-    """Where a file that a tool result points to is now; '' if it is gone."""
-    beside = os.path.join(os.path.dirname(transcript), session_id, "tool-results", os.path.basename(path))
-    for candidate in (path, beside):
-        if os.path.isfile(candidate):
-            return candidate
-    return ""
-
-
-def keep_side_file(store: Store, stored: StoredSession, seq: int, path: str) -> None:
-    """Archive a file that holds an entry's whole output, once."""
-    if store.archive.has_side(stored.no, seq):
-        return
-    writer = SourceWriter(store.archive, stored.no, path, "side")
-    try:
-        if writer.position == 0:
-            with open(path, "rb") as file:
-                offset = 0
-                while block := file.read(1 << 20):
-                    writer.add(block, 1, offset, ())
-                    offset += len(block)
-            writer.commit({}, stored.session._replace(transcript=""), "")
-        store.archive.add_side(stored.no, seq, writer.row.no)
-    finally:
-        writer.close()
 
 
 def known_session(store: Store, path: str) -> StoredSession:
