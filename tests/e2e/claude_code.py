@@ -1,6 +1,7 @@
 """Drives the real Claude Code in a world: its settings, its environment, its turns.
 
-Owns what this one program needs to run offline. Invariant: each turn is one ``claude -p`` process that ends.
+Owns what this one program needs to run offline. Invariant: each turn is one ``claude -p`` process that ends; only
+``open_in`` leaves one running, for its terminal to end.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from .terminal import Terminal
 from .world import Ended, World
 
 NAME = "claude-code"
@@ -67,6 +69,21 @@ class ClaudeCode:
         if ended.status == 0:
             self.session = str(json.loads(ended.stdout)["session_id"])
         return ended
+
+    def open_in(self, terminal: Terminal) -> None:
+        """Start it as a person would, past every first-start dialog, and wait for its prompt."""
+        trusted = {"hasTrustDialogAccepted": True, "hasCompletedProjectOnboarding": True}
+        state = {
+            "hasCompletedOnboarding": True,
+            "theme": "dark",
+            "bypassPermissionsModeAccepted": True,
+            "customApiKeyResponses": {"approved": [self._environment["ANTHROPIC_API_KEY"]], "rejected": []},
+            "projects": {str(self.world.project): trusted},
+        }
+        (self.world.home / ".claude.json").write_text(json.dumps(state), encoding="utf-8")
+        command = [str(self._command), "--model", "haiku", "--dangerously-skip-permissions"]
+        terminal.start(command, {**self.world.environment(), **self._environment})
+        terminal.wait(lambda: "bypass permissions on" in terminal.screen(), "its prompt")
 
 
 def with_recorders(world: World, config: Mapping[str, Any], events: Sequence[str]) -> dict[str, Any]:

@@ -10,6 +10,7 @@ import pytest
 
 from . import evidence, payloads, programs, wire, work
 from .claude_code import NAME, ClaudeCode
+from .terminal import open_terminal
 from .world import SCRIPT, World
 
 pytestmark = pytest.mark.e2e
@@ -167,6 +168,33 @@ def test_the_agent_recalls_the_exact_words_behind_a_line(world: World) -> None:
     world.script({"tools": [shell(evidence.recall_command(part.text, work.FIRST_PROMPT))]})
     harness.turn("Recall it.")
     assert work.FIRST_PROMPT in evidence.last_tool_result(world.requests("main")[-1]["body"])
+
+
+def test_a_person_types_compact_and_later_clear(world: World) -> None:
+    """In a terminal: the block follows ``/compact`` in the same process; ``/clear`` begins a session without it."""
+    harness = _start(world, programs.CLAUDE_CODE)
+    with open_terminal(world) as terminal:
+        harness.open_in(terminal)
+
+        def say(prompt: str, event: str = "Stop") -> None:
+            before = len(world.calls(event))
+            terminal.enter(prompt)
+            terminal.wait(lambda: len(world.calls(event)) > before, f"{event} after {prompt!r}")
+
+        say("Never use tabs in Python files.")
+        say("The server listens on port 8123.")
+        say("/compact", "PostCompact")
+        say("What is next?")
+        parts = evidence.whole_delivery(evidence.parts_in(evidence.first_main_request_after_summary(world)))
+        assert "port 8123" in parts[0].text
+        say("/clear", "SessionEnd")
+        say("Something else.")
+        assert "port 8123" not in "\n".join(wire.texts(world.requests("main")[-1]["body"]))
+        say("/exit", "SessionEnd")
+    evidence.assert_all_succeeded(world)
+    starts = [call for call in world.calls("SessionStart") if call.payload["source"] == "clear"]
+    assert {call.payload["session_id"] for call in starts}.isdisjoint({world.calls()[0].payload["session_id"]})
+    assert payloads.compare(NAME, world, starts) == []
 
 
 def test_payloads_have_the_recorded_shape(world: World) -> None:
