@@ -8,7 +8,6 @@ is imported at the top costs every turn of every session. Inside a worker nothin
 from __future__ import annotations
 
 import os
-import sys
 import time
 
 from obsmem.harnesses import REGISTRY, TURN_ENDS, load
@@ -71,11 +70,18 @@ def _run(home: str, arguments: list[str], script: str) -> str:
         text = parts[part - 1] if part <= len(parts) else ""
         from obsmem.core.model import HookAnswer
 
-        sys.stdout.write(module.answer(what, HookAnswer(text)))
-        sys.stdout.flush()
+        _print(module.answer(what, HookAnswer(text)))
         return f"part-{part}-of-{len(parts)}" if text else ""
-    sys.stdout.write(_nothing(module, what))
+    _print(_nothing(module, what))
     return ""
+
+
+def _print(text: str) -> None:
+    """Write UTF-8 to standard output, whatever the locale, and at once: a reader that has gone must not be noticed when
+    Python ends, which would change the exit status."""
+    data = text.encode("utf-8", "replace")
+    while data:
+        data = data[os.write(1, data) :]
 
 
 def _nothing(module: object, what: object) -> str:
@@ -89,7 +95,7 @@ def _end_turn(home: str, harness: str, script: str) -> str:
     """Start the maintainer if enough has been said since it last read; do nothing else."""
     _, session_key, transcript_key, folder_key, answer = TURN_ENDS[harness]
     payload = read_payload()
-    sys.stdout.write(answer)
+    _print(answer)
     session_id, transcript, cwd = (_text(payload.get(key)) for key in (session_key, transcript_key, folder_key))
     if not transcript or switched_off(home, cwd):
         return ""  # a payload that names no transcript (an ephemeral session, a broken one) leaves nothing to read
