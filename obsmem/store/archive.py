@@ -286,6 +286,32 @@ class Archive:
 
     # --- the live path
 
+    def copies_of(self, session: int) -> dict[int, bool]:
+        """Row number of each entry that a session copied from another -> whether the copy is on the live path."""
+        rows = self.connection.execute(
+            "SELECT alias, max(active) FROM entries WHERE no BETWEEN ? AND ? AND alias IS NOT NULL GROUP BY alias",
+            (row_number(session, 0), row_number(session + 1, 0) - 1),
+        )
+        return {number: bool(active) for number, active in rows}
+
+    def active_among(self, numbers: Sequence[int]) -> set[int]:
+        """Those of these row numbers whose entries are on the live path."""
+        found: set[int] = set()
+        for start in range(0, len(numbers), 500):
+            part = numbers[start : start + 500]
+            marks = ",".join("?" * len(part))
+            rows = self.connection.execute(f"SELECT no FROM entries WHERE active=1 AND no IN ({marks})", part)
+            found.update(row[0] for row in rows)
+        return found
+
+    def ends_with_copy(self, session: int) -> bool:
+        """True if the last entry of a session repeats another session's, or it has none yet."""
+        row = self.connection.execute(
+            "SELECT e.copied FROM sessions s LEFT JOIN entries e ON e.no=(s.no<<?)+s.last_seq WHERE s.no=?",
+            (SEQ_BITS, session),
+        ).fetchone()
+        return row is None or row[0] in (None, 1)
+
     def set_active(self, session: int, seqs: Sequence[int], *, active: bool) -> None:
         """Put entries on or off the live path."""
         with transaction(self.connection):

@@ -335,11 +335,19 @@ class SourceWriter:
 
 
 def set_parent(archive: Archive, session: int, parent: int, seq: int) -> None:
-    """Link a session to the one that it was forked from or spawned by; ``seq`` is the last shared entry (-1 unknown)."""
+    """Link a session to the one that it was forked from or spawned by; ``seq`` is the last shared entry (-1 unknown).
+
+    Not done where that one already descends from it: of two that share a history, the one that was read later inherits.
+    """
     with transaction(archive.connection):
-        archive.connection.execute(
-            "UPDATE sessions SET parent=?, parent_seq=? WHERE no=? AND no<>?", (parent, seq, session, parent)
-        )
+        (circle,) = archive.connection.execute(
+            "WITH RECURSIVE line(no) AS (SELECT ? UNION SELECT s.parent FROM sessions s JOIN line l ON s.no=l.no)"
+            " SELECT count(*) FROM line WHERE no=?",
+            (parent, session),
+        ).fetchone()
+        if circle:
+            return
+        archive.connection.execute("UPDATE sessions SET parent=?, parent_seq=? WHERE no=?", (parent, seq, session))
 
 
 def find_link(archive: Archive, key: str, session: int) -> tuple[int, int] | None:

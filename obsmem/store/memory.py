@@ -220,9 +220,10 @@ class MemoryStore:
         self.connection.executemany("INSERT INTO note_entries VALUES(?,?,?,?)", rows)
 
     def notes(self, session: str, up_to: int | None = None) -> list[StoredNote]:
-        """All notes of a session in the order of their stretches, dropped ones too; ``up_to`` bounds their entries."""
+        """All notes of a session in the order of their stretches, dropped ones too; ``up_to`` bounds what they cite."""
         rows = self.connection.execute(
-            f"{_NOTE} WHERE session=? AND last_seq<=? ORDER BY first_seq, no",
+            f"{_NOTE} WHERE session=? AND NOT EXISTS (SELECT 1 FROM note_entries e WHERE e.note=notes.id AND e.seq>?)"
+            " ORDER BY first_seq, no",
             (session, up_to if up_to is not None else 1 << 62),
         ).fetchall()
         return self._stored_notes(rows)

@@ -20,9 +20,11 @@ from obsmem.core.model import Entry
 from obsmem.harnesses import load
 from obsmem.harnesses.base import Harness, Link, Parsed, Raw, Reader, Source, link_key
 from obsmem.store.archive import StoredSession
+from obsmem.store.archive_schema import row_number
 from obsmem.store.archive_write import (
     TORN,
     Changed,
+    Pending,
     SourceWriter,
     find_link,
     known_records,
@@ -116,8 +118,9 @@ class _Reading:
             )
         state = self.writer.row.state
         self.reader: Reader = module.reader(source, json.loads(state) if state else None, self._history)
-        self.origin: _Origin | None = None
-        self.origin_checked = self.writer.position > 0
+        self.origin = _Origin(store, self.writer)
+        # A copy stands at the beginning, whole; it may have been cut by the end of an earlier reading.
+        self.copying = not self.rows and store.archive.ends_with_copy(stored.no)
         self.stopped = False
         self.state: dict[str, Any] | None = None
         self.receipts: dict[tuple[int, str], tuple[str, ...]] = {}
@@ -217,12 +220,12 @@ class _Reading:
 
     def _is_copy(self, raw: Raw, link: Link) -> bool:
         """True if another session holds this record already: a fork or an old-style resume copied its history."""
-        if not self.origin_checked:
-            self.origin_checked = True
+        if self.copying and link.id:
             found = find_link(self.store.archive, link_key(link.id), self.stored.no)
+            self.copying = found is not None
             if found is not None:
-                self.origin = _Origin(self.store, found[0], self.writer)
-        return self.origin is not None and self.origin.knows(link_key(link.id), raw.line)
+                self.origin.note(raw.line, *found)
+        return self.copying and bool(link.id)
 
     def _commit(self) -> None:
         session = self.reader.session
@@ -261,9 +264,9 @@ class _Reading:
             self._mark_inactive_rows()
         if self.known and not self.stopped:
             self._leave_vanished()
-        if self.origin is not None:
-            session, seq = self.origin.fork_point()
-            set_parent(self.store.archive, self.stored.no, session, seq)
+        point = self.origin.fork_point()
+        if point is not None:
+            set_parent(self.store.archive, self.stored.no, *point)
         elif self.reader.parent_id and self.stored.session.parent is None:
             self._adopt(self.reader.parent_id)
 
@@ -323,30 +326,35 @@ class _Reading:
 
 
 class _Origin:
-    """The source that a fork was copied from: which of its records come again, and up to where."""
+    """Where copied records come from: for each, the source and line of the session that had it first."""
 
-    def __init__(self, store: Store, source: int, writer: SourceWriter) -> None:
-        self.session = store.archive.source(source).session
-        self.lines = {key: line for line, key, _, _ in store.archive.links(source)}
-        self.rows = positions(store.archive, source)
-        self.last = -1
-        self.copies: dict[int, int] = {}  # our line -> its line
-        writer.alias_of = lambda pending, block: self.rows.get((self.copies.get(pending.line, -1), block))
+    def __init__(self, store: Store, writer: SourceWriter) -> None:
+        self.store = store
+        self.places: dict[int, tuple[int, int]] = {}  # our line -> (source, its line)
+        self.rows: dict[int, dict[tuple[int, int], int]] = {}  # source -> (line, block) -> row number
+        writer.alias_of = self._alias
 
-    def knows(self, key: str, line: int) -> bool:
-        """True if the origin holds a record with this key; remembers it as the origin of our ``line``."""
-        theirs = self.lines.get(key)
-        if theirs is None:
-            return False
-        self.copies[line] = theirs
-        self.last = max(self.last, theirs)
-        return True
+    def note(self, line: int, source: int, theirs: int) -> None:
+        """Our ``line`` repeats line ``theirs`` of a source."""
+        self.places[line] = source, theirs
+        if source not in self.rows:
+            self.rows[source] = positions(self.store.archive, source)
 
-    def fork_point(self) -> tuple[int, int]:
-        """(session, seq) of the last entry that was copied."""
-        numbers = [number for (line, _), number in self.rows.items() if line <= self.last]
-        session, seq = seq_of(max(numbers)) if numbers else (self.session, -1)
-        return session, seq
+    def _alias(self, pending: Pending, block: int) -> int | None:
+        if pending.line not in self.places:
+            return None
+        source, line = self.places[pending.line]
+        return self.rows[source].get((line, block))
+
+    def fork_point(self) -> tuple[int, int] | None:
+        """(session, seq) of the last entry that was copied; None where nothing was."""
+        if not self.places:
+            return None
+        source, last = self.places[max(self.places)]
+        session = self.store.archive.source(source).session
+        low, high = row_number(session, 0), row_number(session + 1, 0)
+        numbers = [no for (line, _), no in self.rows[source].items() if line <= last and low <= no < high]
+        return session, seq_of(max(numbers))[1] if numbers else -1
 
 
 def is_database(path: str) -> bool:
