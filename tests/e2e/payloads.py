@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -43,7 +44,9 @@ class Scrubber:
         """The same JSON value without paths, ids and times of the run."""
         if isinstance(value, dict):
             # A duration says nothing about the shape and would differ in each recording.
-            return {key: 12 if key == "duration_ms" else self.scrub(item) for key, item in value.items()}
+            return {
+                self._scrub_text(key): 12 if key == "duration_ms" else self.scrub(item) for key, item in value.items()
+            }
         if isinstance(value, list):
             return [self.scrub(item) for item in value]
         return self._scrub_text(value) if isinstance(value, str) else value
@@ -51,6 +54,7 @@ class Scrubber:
     def _scrub_text(self, text: str) -> str:
         world = self._world
         pairs = [(world.project, "/home/user/project"), (world.home, "/home/user"), (world.folder, "/home/user")]
+        pairs += [(Path(sys.executable), "python3"), (PROJECT_ROOT, "/opt/observational-memory")]
         for path, public in pairs:
             text = text.replace(str(path), public)
             text = text.replace(re.sub(r"[^A-Za-z0-9]", "-", str(path)), re.sub(r"[^A-Za-z0-9]", "-", public))

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from . import evidence, payloads, programs, wire, work
+from . import evidence, payloads, programs, transcripts, wire, work
 from .claude_code import NAME, ClaudeCode
 from .terminal import open_terminal
 from .world import SCRIPT, World
@@ -122,6 +123,9 @@ def test_a_second_compaction_brings_what_was_said_in_between(world: World) -> No
         assert expected in block
     for foreign in ("SCRIPTED-SUMMARY", "Continue from where you left off", first[0].delivery, "/compact"):
         assert foreign not in block
+    about = "Claude Code 2.1.197 itself: tool calls, /compact twice in processes of their own, our block after each."
+    path = Path(world.calls("Stop")[0].payload["transcript_path"])
+    transcripts.keep(NAME, world, path, "recorded-two-compactions", about)
 
 
 def test_the_whole_block_comes_even_if_nothing_was_rendered_before(world: World) -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import importlib
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from . import evidence, payloads, programs, work
+from . import evidence, payloads, programs, transcripts, work
 from .codex import NAME, Codex
 from .world import SCRIPT, World
 
@@ -73,6 +74,33 @@ def test_the_block_is_in_the_same_turn_after_a_compaction_between_two_tool_calls
     block = "\n".join(part.text for part in parts)
     for expected in ("Run a.py on port 8123.", "Never use tabs in Python files", "a.py", "ls: cannot access"):
         assert expected in block, expected
+    about = (
+        "Codex 0.171.0 itself: a patch, a failing command, a compaction between two requests of one turn, our block."
+    )
+    path = Path(world.calls("Stop")[0].payload["transcript_path"])
+    transcripts.keep(NAME, world, path, "recorded-compaction-in-a-turn", about)
+
+
+def test_a_second_compaction_takes_nothing_from_the_first_summary(world: World) -> None:
+    """The rollout holds the summariser's answer like one of the agent's: the next block must not repeat it."""
+    harness = _start(world)
+    full = {"input": 500_000, "output": 20}
+    world.script({"text": "One."}, {"text": "Full.", "usage": full})
+    for prompt in ("Write a.py. Never use tabs in Python files.", "Go on."):
+        harness.turn(prompt)
+    world.script({"text": "The name is Nightjar from now on, in every file.", "usage": full})
+    harness.turn("Rename the project to Nightjar.")
+    first = evidence.whole_delivery(evidence.parts_in(evidence.first_main_request_after_summary(world)))
+    harness.turn("What is next?")
+    assert len(world.requests("summary")) == 2
+    body = evidence.first_main_request_after_summary(world)
+    second = evidence.whole_delivery(evidence.parts_in(body))
+    assert first[0].delivery != second[0].delivery
+    block = "\n".join(part.text for part in second)
+    for expected in ("Nightjar", "Never use tabs in Python files"):
+        assert expected in block
+    for foreign in ("SCRIPTED-SUMMARY", first[0].delivery):
+        assert foreign not in block
 
 
 @pytest.mark.parametrize("sandbox", ["read-only", "workspace-write"])
