@@ -13,8 +13,10 @@ from collections.abc import Callable
 
 from obsmem import __version__
 from obsmem.core.errors import ObsmemError
+from obsmem.interfaces.report import make_streams_safe
 
 DEFAULT_RECALL_TOKENS = 2_000
+BUDGETS = range(300, 12_001)  # tokens of a block, as the configuration allows them
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -26,10 +28,13 @@ def main(arguments: list[str] | None = None) -> int:
             f"does not have. Install them with: {sys.executable} -m pip install pyyaml jsonschema platformdirs filelock\n"
         )
         return 1
-    _record_interpreter()
+    make_streams_safe()
     options = build_parser().parse_args(sys.argv[1:] if arguments is None else arguments)
     try:
-        return int(options.run(options))
+        _record_interpreter()
+        status = int(options.run(options))
+        sys.stdout.flush()  # a reader that has gone away shows here, and not when Python ends
+        return status
     except ObsmemError as error:
         sys.stderr.write(f"{error}\n")
         return error.exit_code
@@ -39,6 +44,10 @@ def main(arguments: list[str] | None = None) -> int:
     except KeyboardInterrupt:
         sys.stderr.write("Interrupted. What was committed stays; run the command again to go on.\n")
         return 130
+    except OSError as error:
+        what = f"{error.filename}: {error.strerror}" if error.filename else str(error)
+        sys.stderr.write(f"The files of this machine did not let it: {what}. Mend that and run the command again.\n")
+        return ObsmemError.exit_code
 
 
 def recall_main() -> int:
@@ -100,6 +109,20 @@ def _add(
     return parser
 
 
+def _budget(text: str) -> int:
+    """The tokens of a block from the command line."""
+    if not text.isdigit() or int(text) not in BUDGETS:
+        raise argparse.ArgumentTypeError(f"must be a number of tokens from {BUDGETS[0]} to {BUDGETS[-1]}, not {text!r}")
+    return int(text)
+
+
+def _count(text: str) -> int:
+    """A number from 0 up."""
+    if not text.isdigit():
+        raise argparse.ArgumentTypeError(f"must be a number from 0 up, not {text!r}")
+    return int(text)
+
+
 def _add_reading(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     replay = _add(
         commands, "replay", "commands_read", "run saved transcripts through the whole pipeline in a throw-away store"
@@ -115,14 +138,16 @@ def _add_reading(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
     replay.add_argument(
         "--at", default="", metavar="N", help="stop before the N-th compaction, or after N tokens with 150000t"
     )
-    replay.add_argument("--budget", type=int, help="tokens of the block")
+    replay.add_argument("--budget", type=_budget, metavar="TOKENS", help="tokens of the block")
     attempt = _add(
         commands, "try", "commands_read", "show the block that your newest session would get now; keeps nothing"
     )
     attempt.add_argument("session", nargs="?", default="", metavar="SESSION", help="part of an id, or a path")
-    attempt.add_argument("--budget", type=int, help="tokens of the block")
+    attempt.add_argument("--budget", type=_budget, metavar="TOKENS", help="tokens of the block")
     demo = _add(commands, "demo", "commands_demo", "show the main job on saved sessions, stage by stage; keeps nothing")
-    demo.add_argument("path", nargs="?", default="fixtures/demo", metavar="PATH", help="a session or a folder of them")
+    demo.add_argument(
+        "path", nargs="?", default="", metavar="PATH", help="a session or a folder of them (the demo's own by default)"
+    )
     demo.add_argument("--whole", action="store_true", help="show every line of the blocks")
     ingest = _add(commands, "ingest", "commands_read", "take transcripts into the store, each from where it was left")
     ingest.add_argument("paths", nargs="+", metavar="PATH", help="a transcript or a folder of them")
@@ -136,10 +161,16 @@ def _add_reading(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
 def _add_showing(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     recall = _add(commands, "recall", "commands_show", "print a note or reflection with the exact entries behind it")
     recall.add_argument("id", metavar="ID", help="a note, reflection or entry id, or an unambiguous beginning of one")
-    recall.add_argument("--context", type=int, default=0, metavar="N", help="also show N entries around each")
+    recall.add_argument("--context", type=_count, default=0, metavar="N", help="also show N entries around each")
     recall.add_argument("--range", default="", metavar="A:B", help="characters A up to B of one entry")
     recall.add_argument("--raw", action="store_true", help="the original records, byte for byte, nothing masked")
-    recall.add_argument("--budget", type=int, default=DEFAULT_RECALL_TOKENS, help="most tokens to print (default 2000)")
+    recall.add_argument(
+        "--budget",
+        type=_count,
+        metavar="TOKENS",
+        default=DEFAULT_RECALL_TOKENS,
+        help="most tokens to print (default 2000)",
+    )
     sessions = _add(commands, "sessions", "commands_show", "list the sessions in the store")
     sessions.add_argument("--all", action="store_true", help="sub-agents too")
     show = _add(commands, "show", "commands_show", "print the entries of a session")
@@ -164,7 +195,7 @@ def _add_showing(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
         metavar="SESSION",
         help="handle, id, name, or part of one; the newest by default",
     )
-    block.add_argument("--budget", type=int, help="tokens of the block")
+    block.add_argument("--budget", type=_budget, metavar="TOKENS", help="tokens of the block")
     _add(commands, "status", "commands_show", "how much is kept, how far behind the observer is")
     config = _add(commands, "config", "commands_show", "list every configuration key with its value")
     config.add_argument("--origin", action="store_true", help="also where each value comes from and what it means")

@@ -7,9 +7,10 @@ import os
 import sys
 import time
 
+from obsmem.core.errors import NotFound
 from obsmem.core.ids import is_entry_id
 from obsmem.harnesses import load
-from obsmem.interfaces.report import say, say_json, size
+from obsmem.interfaces.report import agreed, many, say, say_json, size, warn
 from obsmem.system import config as configuration
 from obsmem.system import log
 from obsmem.system.launcher import write_launcher
@@ -31,8 +32,12 @@ def run_forget(arguments: argparse.Namespace) -> int:
         if arguments.undo:
             harness, _, session_id = arguments.what.partition("/")
             done = undo_forget(store, harness, session_id)
-            say("It may be read again." if done else "Nothing with that harness/session id was forgotten.")
-            return 0 if done else 3
+            if not done:
+                raise NotFound(
+                    f"No session {arguments.what!r} was forgotten. Name it as HARNESS/SESSION-ID, as forgetting it printed."
+                )
+            say("It may be read again.")
+            return 0
         is_entry = is_entry_id(arguments.what)
         stored = None if is_entry else find_session(store, arguments.what)
         what = (
@@ -40,20 +45,22 @@ def run_forget(arguments: argparse.Namespace) -> int:
             if stored is None
             else f"session {stored.session.handle} ({stored.session.name or stored.session.id})"
         )
-        if not arguments.yes and not _agreed(f"Remove {what} for good?"):
-            say("Nothing was removed. Run it again with --yes to skip the question.")
+        if not arguments.yes and not agreed(f"Remove {what} for good?"):
+            warn("Nothing was removed. Run it again with --yes to skip the question.")
             return 1
         result = forget_entry(store, arguments.what) if stored is None else forget_session(store, stored)
     if arguments.json:
         say_json(result._asdict())
     else:
-        say(f"Removed {what}: {result.entries} entries, {size(result.bytes)} of transcript, {result.notes} notes.")
+        say(
+            f"Removed {what}: {many(result.entries, 'entry')}, {size(result.bytes)} of transcript, "
+            f"{many(result.notes, 'note')}."
+        )
         say("The harness's own transcript is not touched: remove it there if it should be gone from this machine.")
+        if stored is not None:
+            name = f"{stored.session.harness}/{stored.session.id}"
+            say(f"It will not be read again, unless 'observational-memory forget {name} --undo' allows it.")
     return 0
-
-
-def _agreed(question: str) -> bool:
-    return sys.stdin.isatty() and input(f"{question} [y/N] ").strip().lower() in ("y", "yes")
 
 
 def run_fsck(arguments: argparse.Namespace) -> int:
@@ -66,7 +73,7 @@ def run_fsck(arguments: argparse.Namespace) -> int:
             say(f"{finding.where}: {finding.what}" + (" — repaired" if finding.repaired else ""))
         left = sum(not finding.repaired for finding in findings)
         hint = "" if arguments.repair or not left else " Run it with --repair to mend what can be mended."
-        say("The store is sound." if not findings else f"{len(findings)} findings, {left} left.{hint}")
+        say("The store is sound." if not findings else f"{many(len(findings), 'finding')}, {left} left.{hint}")
     return 5 if any(not finding.repaired for finding in findings) else 0
 
 
@@ -100,7 +107,6 @@ def run_maintain(arguments: argparse.Namespace) -> int:
 
 def _look_after(store: object, transcript: str) -> None:
     """What is not urgent: full text, retention."""
-    from obsmem.core.errors import NotFound
     from obsmem.tasks.ingest import known_session
     from obsmem.tasks.store import Store
 
@@ -129,5 +135,5 @@ def run_index(arguments: argparse.Namespace) -> int:
     if arguments.json:
         say_json({"added": added})
     else:
-        say(f"Indexed {added} entries.")
+        say(f"Indexed {many(added, 'entry')}.")
     return 0

@@ -14,9 +14,10 @@ from obsmem.core.errors import NotFound
 from obsmem.core.ids import shorten
 from obsmem.core.model import Entry, Note
 from obsmem.core.tokens import estimate
-from obsmem.interfaces.report import say, size
+from obsmem.interfaces.report import many, say, size
 from obsmem.memory import recall
 from obsmem.system import config as configuration
+from obsmem.tasks.deliver import installed_script
 from obsmem.tasks.discover import Found, find_below
 from obsmem.tasks.entries import read_entries
 from obsmem.tasks.ingest import ingest
@@ -35,14 +36,15 @@ LOWERED = {
     "budget_tokens": 2_500,
     "workers": ["extractive"],
 }
-_TELLING = re.compile(r"(?<!\w)(?:[A-Za-z_./-]*\d[\w./-]*|[a-z]+_[a-z_]+|[A-Z]?[a-z]+[A-Z]\w+|[\w-]+/[\w./-]+)")
+_TELLING = re.compile(r"(?<!\w)(?:[A-Za-z_./-]*\d[\w./-]*|[a-z]+_[a-z_]+|[A-Z]?[a-z]+[A-Z]\w+|/?[\w-]+/[\w./-]+)")
 
 
 def run_demo(arguments: argparse.Namespace) -> int:
     """``demo [PATH]``: one session per harness, from its bytes to a recall of what the harness's summary lost."""
-    found = [one for one in find_below(arguments.path) if one.harness]
+    path = arguments.path or os.path.join(os.path.dirname(installed_script()), "fixtures", "demo")
+    found = [one for one in find_below(path) if one.harness] if os.path.exists(path) else []
     if not found:
-        raise NotFound(f"{arguments.path!r} holds no session. The demo's own lie in fixtures/demo of a checkout.")
+        raise NotFound(f"{path!r} holds no session. The demo's own sessions lie in fixtures/demo of a checkout.")
     config = configuration.override(configuration.defaults(), LOWERED, "demo")
     say("Saved sessions run through the whole pipeline. No model, no network, and a store that is thrown away.")
     say(
@@ -68,16 +70,19 @@ def _show(store: Store, one: Found, *, whole: bool) -> None:
         f"ingest      {read.records} records → {read.entries} entries; {size(kept[0])} kept verbatim in {size(kept[1])}"
     )
     say(
-        f"notes       {done.stretches} stretches observed → {done.notes} notes, {done.rejected} rejected by the citation check"
+        f"notes       {many(done.stretches, 'stretch')} observed → {many(done.notes, 'note')}, {done.rejected} rejected by "
+        "the citation check"
     )
-    say(f"reflections {done.reflections}, then {done.drops} notes dropped (they stay recallable)")
+    say(f"reflections {done.reflections}, then {many(done.drops, 'note')} dropped (recallable all the same)")
     summaries, after = _compact(store, one, result)
     words = sum(len(entry.text.split()) for entry in summaries)
     say(
         f"compaction  the harness replaced all that by a summary of {words} words; the session went on for {after} entries"
     )
     block = result.block
-    say(f"block       {block.tokens} tokens in {len(block.parts)} parts, what the model would get right after it:")
+    say(
+        f"block       {block.tokens} tokens in {many(len(block.parts), 'part')}, what the model would get right after it:"
+    )
     lines = "\n".join(block.parts).split("\n")
     for line in lines if whole else _clip(lines):
         say(f"  | {line}")
@@ -135,7 +140,8 @@ def _lost_note(store: Store, result: Replayed, summary: str) -> tuple[Note | Non
     for note in remember(store, result.stored).notes:
         if note.id not in shown or note.grounding != "verified":
             continue
-        lost = [word for word in dict.fromkeys(_TELLING.findall(note.text)) if len(word) > 2 and word not in summary]
+        words = dict.fromkeys(word.rstrip(".-/") for word in _TELLING.findall(note.text))
+        lost = [word for word in words if len(word) > 2 and word not in summary]
         weight = (note.evidence == "user") * 2 + (note.evidence == "tool")
         if lost and (weight, len(lost)) > best[0]:
             best = ((weight, len(lost)), note, lost)

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from obsmem.core.errors import NotFound, UsageError
-from obsmem.interfaces.report import Bar, counts, say, say_json, size
+from obsmem.interfaces.report import Bar, agreed, counts, many, say, say_json, size, warn
 from obsmem.system import config as configuration
 from obsmem.system.config import Config
 from obsmem.tasks.discover import Found, find_below, find_on_machine, newest_on_machine
@@ -108,8 +108,12 @@ def _report_counts(found: list[Found], as_json: bool) -> int:
         _say_counts(one, counted)
     _say_sums(results)
     for path in unknown:
-        say(f"not recognised: {path} (name its harness with --harness)")
-    return 0 if results or not found else 3
+        _warn_unknown(path)
+    return 0 if results or not found else NotFound.exit_code
+
+
+def _warn_unknown(path: str) -> None:
+    warn(f"not recognised: {path} (if it is a transcript, name its harness with --harness)")
 
 
 def _say_counts(one: Found, counted: Counts) -> None:
@@ -117,7 +121,7 @@ def _say_counts(one: Found, counted: Counts) -> None:
     say(f"{name}")
     say(
         f"  {one.harness} {counted.role} · {size(counted.bytes)} · {counted.lines} lines · {counted.records} records · "
-        f"~{counted.tokens} tokens · {counted.compactions} compactions"
+        f"~{counted.tokens} tokens · {many(counted.compactions, 'compaction')}"
     )
     say(f"  entries {sum(counted.entries.values())}: {counts(counted.entries)}")
     if counted.skipped:
@@ -155,9 +159,10 @@ def _report_replays(store: Store, found: list[Found], arguments: argparse.Namesp
             f"--at takes a compaction's number (2) or a count of tokens (150000t), not {arguments.at!r}."
         ) from None
     values = []
+    done = 0
     for one in found:
         if not one.harness:
-            say(f"not recognised: {one.source.path} (name its harness with --harness)")
+            _warn_unknown(one.source.path)
             continue
         bar = Bar(os.path.basename(one.source.path), on=not arguments.json)
         result = replay(
@@ -166,15 +171,16 @@ def _report_replays(store: Store, found: list[Found], arguments: argparse.Namesp
         )  # fmt: skip
         bar.end()
         if result is None:
-            say(f"not read: {one.source.path} (excluded, forgotten, or a worker's own session)")
+            warn(f"not read: {one.source.path} (excluded, forgotten, or a worker's own session)")
             continue
+        done += 1
         if arguments.json:
             values.append(_replay_value(one, result))
         else:
             _say_replay(result)
     if arguments.json:
         say_json(values)
-    return 0
+    return 0 if done else NotFound.exit_code
 
 
 def _replay_value(one: Found, result: Replayed) -> dict[str, Any]:
@@ -190,15 +196,17 @@ def _say_replay(result: Replayed) -> None:
     session, read, done, block = result.stored.session, result.read, result.done, result.block
     say(f"session {session.handle} ({session.harness}, {session.id}){': ' + session.name if session.name else ''}")
     say(
-        f"  read {size(read.bytes)} · {read.records} records · {read.entries} entries · {result.compactions} compactions"
+        f"  read {size(read.bytes)} · {many(read.records, 'record')} · {many(read.entries, 'entry')} · {many(result.compactions, 'compaction')}"
         + (f" · without entries: {counts(read.skipped)}" if read.skipped else "")
     )
     say(
-        f"  observed {done.stretches} stretches → {done.notes} notes ({done.rejected} rejected, {done.gaps} gaps) · "
-        f"{done.reflections} reflections · {done.drops} notes dropped"
+        f"  observed {many(done.stretches, 'stretch')} → {many(done.notes, 'note')} "
+        f"({done.rejected} rejected, {many(done.gaps, 'gap')}) · {many(done.reflections, 'reflection')} · "
+        f"{many(done.drops, 'note')} dropped"
     )
     say(
-        f"  block: {block.tokens} tokens in {len(block.parts)} parts; {len(block.shown)} notes shown, {len(block.left_out)} left out"
+        f"  block: {block.tokens} tokens in {many(len(block.parts), 'part')}; {many(len(block.shown), 'note')} shown, "
+        f"{len(block.left_out)} left out"
     )
     say("")
     for part in block.parts:
@@ -255,8 +263,8 @@ def run_sync(arguments: argparse.Namespace) -> int:
                     ]
                 )
             return 0
-        if not arguments.yes and not _agreed("Take them in?"):
-            say("Nothing was read. Run it again with --yes to skip the question.")
+        if not arguments.yes and not agreed("Take them in?"):
+            warn("Nothing was read. Run it again with --yes to skip the question.")
             return 1
         return _take_in(store, due, as_json=arguments.json)
 
@@ -270,17 +278,12 @@ def _is_due(store: Store, one: Found) -> bool:
     return bool(one.size > row[0]) if row[2] == "file" else bool(one.changed * 1000 > row[1])
 
 
-def _agreed(question: str) -> bool:
-    if not sys.stdin.isatty():
-        return False
-    return input(f"{question} [y/N] ").strip().lower() in ("y", "yes")
-
-
 def _take_in(store: Store, found: list[Found], *, as_json: bool, final: bool = False) -> int:
     values: list[dict[str, Any]] = []
+    known = [one for one in found if one.harness]
     for one in found:
         if not one.harness:
-            say(f"not recognised: {one.source.path}")
+            _warn_unknown(one.source.path)
             continue
         bar = Bar(os.path.basename(one.source.path), on=not as_json)
         read = ingest(
@@ -290,7 +293,7 @@ def _take_in(store: Store, found: list[Found], *, as_json: bool, final: bool = F
         bar.end()
         if read.stored is None:
             if not as_json:
-                say(f"{one.source.path}: not read ({read.reason})")
+                warn(f"not read: {one.source.path} ({read.reason})")
             values.append({"path": one.source.path, "reason": read.reason})
             continue
         done = run_passes(store, read.stored, local_clock, drain=True)
@@ -298,11 +301,11 @@ def _take_in(store: Store, found: list[Found], *, as_json: bool, final: bool = F
         session = find_session(store, read.stored.session.handle).session
         if not as_json:
             say(
-                f"{session.handle}  {read.records} records · {read.entries} entries · {size(read.bytes)} · "
-                f"{done.notes} notes · {done.reflections} reflections  {one.source.path}"
+                f"{session.handle}  {many(read.records, 'record')} · {many(read.entries, 'entry')} · {size(read.bytes)} · "
+                f"{many(done.notes, 'note')} · {many(done.reflections, 'reflection')}  {one.source.path}"
             )
         values.append({"path": one.source.path, "session": session.handle, "records": read.records, "entries": read.entries,
                        "bytes": read.bytes, "skipped": dict(read.skipped), **done._asdict()})  # fmt: skip
     if as_json:
         say_json(values)
-    return 0
+    return 0 if known or not found else NotFound.exit_code

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import sys
 from typing import Any
 
-from obsmem.core.errors import SourceMissing, UsageError
+from obsmem.core.errors import NotFound, SourceMissing, StoreError, UsageError
 from obsmem.core.ids import entry_id, shorten
-from obsmem.interfaces.report import age, say, say_json, size, table
+from obsmem.core.model import RELEVANCES
+from obsmem.interfaces.report import age, many, say, say_json, size, table, warn
 from obsmem.memory import recall
 from obsmem.store.archive import StoredSession
 from obsmem.system import config as configuration
@@ -49,18 +51,30 @@ def _with_context(store: Store, found: recall.Found, count: int) -> recall.Found
 
 def _write_raw(store: Store, found: recall.Found) -> int:
     """The original bytes of each record, as they stood in the transcript; nothing is masked."""
+    written: set[tuple[int, int]] = set()
+    status = 0
     for source in found.sources:
-        _, row = find_entry(store, source.id)
-        sys.stdout.buffer.write(store.archive.record(row))
-    return 0
+        try:
+            _, row = find_entry(store, source.id)
+            if (row.segment, row.start) not in written:  # one record may hold several of the entries
+                sys.stdout.buffer.write(store.archive.record(row))
+                written.add((row.segment, row.start))
+        except (NotFound, StoreError, SourceMissing) as error:
+            warn(f"{source.id}: {error}")
+            status = SourceMissing.exit_code
+    sys.stdout.buffer.flush()
+    return status
 
 
 def _write_range(found: recall.Found, text: str) -> int:
     start, _, end = text.partition(":")
     if len(found.sources) != 1 or found.sources[0].entry is None:
         raise UsageError("--range needs the id of one entry (7c2e.812). 'recall ID' lists those behind a note.")
-    if not start.isdigit() or not end.isdigit():
-        raise UsageError(f"--range takes two numbers of characters (2000:4000), not {text!r}.")
+    length = len(found.sources[0].entry.text)
+    if not (start.isdigit() and end.isdigit() and int(start) < int(end) and int(start) < length):
+        raise UsageError(
+            f"--range takes two numbers of characters, the smaller first (0:{length} is all of it), not {text!r}."
+        )
     print(recall.cut(found.sources[0].entry.text, int(start), int(end)))
     return 0
 
@@ -101,6 +115,8 @@ def run_show(arguments: argparse.Namespace) -> int:
         first, last = _range(arguments.range, stored.last_seq)
         entries = read_entries(store, stored, store.archive.entries(stored.no, first, last))
     handle = stored.session.handle
+    if not entries:
+        raise NotFound(f"Session {handle} has no entries {first} to {last}: they go from 0 to {stored.last_seq}.")
     if arguments.json:
         say_json([{"id": entry_id(handle, e.seq), **e._asdict()} for e in entries])
         return 0
@@ -119,7 +135,10 @@ def _range(text: str, last: int) -> tuple[int, int]:
     start, _, end = text.partition(":")
     try:
         first = int(start or 0)
-        return first, int(end) if end else (last if ":" in text else first)
+        until = int(end) if end else (last if ":" in text else first)
+        if not 0 <= first <= until:
+            raise ValueError(text)
+        return first, until
     except ValueError:
         raise UsageError(f"RANGE is a number or two (12, 12:40, 12:), not {text!r}.") from None
 
@@ -134,7 +153,9 @@ def run_notes(arguments: argparse.Namespace) -> int:
         else:
             notes = list(memory.notes)
         reflections = [] if arguments.dropped else list(memory.reflections)
-    wanted = set(arguments.relevance.split(",")) if arguments.relevance else set()
+    wanted = set(filter(None, arguments.relevance.split(",")))
+    if not wanted <= set(RELEVANCES):
+        raise UsageError(f"--relevance takes some of {', '.join(RELEVANCES)}, not {arguments.relevance!r}.")
     notes = [note for note in notes if not wanted or note.relevance in wanted]
     if arguments.json:
         say_json({"notes": [n._asdict() for n in notes], "reflections": [r._asdict() for r in reflections]})
@@ -177,12 +198,14 @@ def run_status(arguments: argparse.Namespace) -> int:
         return 0
     say(f"data folder {home}: " + ", ".join(f"{name} {size(count)}" for name, count in value["files"].items()))
     say(
-        f"{value['sessions']} sessions, {value['entries']} entries, {value['notes']} notes; {size(value['bytes'])} of transcript "
+        f"{many(value['sessions'], 'session')}, {many(value['entries'], 'entry')}, {many(value['notes'], 'note')}; {size(value['bytes'])} of transcript "
         f"kept in {size(value['stored_bytes'])}"
     )
+    gone = value["only_here"]
     say(
-        f"{len(value['only_here'])} sessions exist only here"
-        + (": " + ", ".join(value["only_here"][:12]) if value["only_here"] else "")
+        f"{many(len(gone), 'session')} only here, the transcript being gone: {', '.join(gone[:12])}"
+        if gone
+        else "every transcript is still in its place"
     )
     say(
         f"observer: last worked {age(value['last_call'])} ago" if value["last_call"] else "observer: has not worked yet"
@@ -242,7 +265,7 @@ def run_config(arguments: argparse.Namespace) -> int:
         )
         return 0
     for key, (_, _, meaning) in configuration.KEYS.items():
-        say(f"{key}: {config[key]!r}")
+        say(f"{key}: {json.dumps(config[key], ensure_ascii=False)}")
         if arguments.origin:
             say(f"    from {config.origins[key]} — {meaning}")
     say(f"The user's file is {configuration.user_file()}; a project's is {configuration.PROJECT_FILE} in its folder.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import sys
 import time
@@ -15,6 +16,23 @@ from obsmem.core.mask import mask
 def say(text: str = "") -> None:
     """Print a line for a person. Control characters and secrets never reach the terminal through it."""
     print(mask(strip_controls(text)))
+
+
+def warn(text: str) -> None:
+    """Print a line beside the results: what went wrong, what was left out. Programs that read the results do not see it."""
+    print(mask(strip_controls(text)), file=sys.stderr)
+
+
+def agreed(question: str) -> bool:
+    """Ask a person; False where nobody sits at the other end."""
+    return sys.stdin.isatty() and input(f"{question} [y/N] ").strip().lower() in ("y", "yes")
+
+
+def make_streams_safe() -> None:
+    """Let no character that a terminal cannot show end a command."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
 
 
 def say_json(value: Any) -> None:
@@ -51,6 +69,15 @@ def table(rows: Sequence[Sequence[str]], head: Sequence[str]) -> list[str]:
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in [head, *rows]
     ]
     return [lines[0], "  ".join("-" * width for width in widths), *lines[1:]]
+
+
+def many(count: int, noun: str) -> str:
+    """``1 part``, ``2 parts``, ``0 entries``, ``3 stretches``."""
+    if count == 1:
+        return f"1 {noun}"
+    if noun.endswith("y"):
+        return f"{count} {noun[:-1]}ies"
+    return f"{count} {noun}es" if noun.endswith("ch") else f"{count} {noun}s"
 
 
 def counts(values: Mapping[str, int]) -> str:

@@ -17,13 +17,18 @@ from obsmem.store.archive_write import seq_of
 from obsmem.tasks.store import Store
 
 
-def read_entries(store: Store, stored: StoredSession, rows: Iterable[EntryRow], *, places: bool = False) -> list[Entry]:
-    """Give entry rows of one session their text. With ``places`` each also says where its record stood."""
+def read_entries(
+    store: Store, stored: StoredSession, rows: Iterable[EntryRow], *, places: bool = False, lost: bool = False
+) -> list[Entry]:
+    """Give entry rows of one session their text. With ``places`` each also says where its record stood; with ``lost``
+    those whose bytes are gone are left out. Raises StoreError for them otherwise."""
     module = load(stored.session.harness)
     entries: list[Entry] = []
     parsed: tuple[tuple[int, int], list[Entry]] = ((-1, -1), [])
     for row in rows:
         record = (row.segment, row.start)
+        if lost and parsed[0] != record and not store.archive.is_readable(row):
+            continue
         if parsed[0] != record:
             parsed = (record, module.blocks(store.archive.record(row)))
         if row.block >= len(parsed[1]):
@@ -32,13 +37,20 @@ def read_entries(store: Store, stored: StoredSession, rows: Iterable[EntryRow], 
                 "Run 'observational-memory fsck'."
             )
         entry = _join(parsed[1][row.block], row)
-        side = store.archive.side(row)
-        if side is not None:
-            entry = entry._replace(text=f"{entry.text}\n{side.decode('utf-8', 'replace')}")
+        entry = _with_side(store, entry, row)
         if places:
             entry = entry._replace(place=store.archive.place(row))
         entries.append(entry)
     return entries
+
+
+def _with_side(store: Store, entry: Entry, row: EntryRow) -> Entry:
+    """An entry with its whole output, where a side file holds it; without it where its bytes are gone."""
+    try:
+        side = store.archive.side(row)
+    except StoreError:
+        return entry
+    return entry if side is None else entry._replace(text=f"{entry.text}\n{side.decode('utf-8', 'replace')}")
 
 
 def _join(entry: Entry, row: EntryRow) -> Entry:
@@ -59,6 +71,8 @@ def find_entry(store: Store, name: str) -> tuple[StoredSession, EntryRow]:
     stored = store.archive.by_handle(handle)
     row = store.archive.entry(stored.no, seq)
     if row is None:
+        if 0 <= seq <= stored.last_seq:
+            raise NotFound(f"Entry {name} is no longer in the store: it was forgotten on request.")
         raise NotFound(f"Session {handle} has no entry {seq}: its entries go from 0 to {stored.last_seq}.")
     return stored, row
 

@@ -57,9 +57,10 @@ class Cut(NamedTuple):
     @classmethod
     def parse(cls, text: str) -> Cut:
         """Read ``3`` (a compaction) or ``150000t`` (tokens). Raises ValueError."""
-        if text.endswith("t"):
-            return cls(tokens=int(text[:-1]))
-        return cls(compaction=int(text))
+        number = int(text.removesuffix("t"))
+        if number < 1:
+            raise ValueError(text)
+        return cls(tokens=number) if text.endswith("t") else cls(compaction=number)
 
 
 NO_CUT = Cut()
