@@ -199,6 +199,14 @@ class Archive:
             )
         return data
 
+    def is_readable(self, entry: EntryRow) -> bool:
+        """True if an entry's bytes can be had."""
+        try:
+            self.record(entry)
+        except StoreError:
+            return False
+        return True
+
     def segment(self, number: int) -> bytes:
         """The decompressed bytes of a segment. Raises StoreError if it is missing or damaged."""
         if self._segment[0] == number:

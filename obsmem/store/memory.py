@@ -23,7 +23,8 @@ BACKUPS_KEPT = 7
 
 
 class WorkerCall(NamedTuple):
-    """One request to a worker and how it ended. ``outcome``: ok | empty | failed. Never holds content."""
+    """One request to a worker and how it ended. ``outcome``: ok | empty | late (thrown away) | failed: <error class>.
+    Never holds content."""
 
     session: str
     task: str
@@ -106,6 +107,11 @@ class MemoryStore:
         ).fetchone()
         return -1 if row[0] is None else int(row[0])
 
+    def covered_sessions(self) -> list[str]:
+        """The handles of all sessions that have coverage or a gap."""
+        rows = self.connection.execute("SELECT session FROM coverage UNION SELECT session FROM gaps")
+        return [row[0] for row in rows]
+
     def stretches(self, session: str) -> list[Stretch]:
         """All covered stretches of a session, in order."""
         rows = self.connection.execute(
@@ -126,20 +132,22 @@ class MemoryStore:
         """Write the notes of a stretch, its coverage and its call in one transaction.
 
         ``covered_to`` is where coverage ended when the stretch was read. False, and nothing written but the call,
-        if somebody else has covered further since. A gap that the stretch fills exactly is removed.
+        if somebody else has covered further since. A gap that the stretch fills is removed, or what it fills of it.
         """
         now = int(time.time() * 1000)
         with transaction(self.connection):
             gap = self.connection.execute(
-                "SELECT 1 FROM gaps WHERE session=? AND first_seq=? AND last_seq=?", (call.session, first, last)
+                "SELECT last_seq, reason, at FROM gaps WHERE session=? AND first_seq=? AND last_seq>=?",
+                (call.session, first, last),
             ).fetchone()
             current = self.covered_to(call.session) == covered_to or gap is not None
             number = self._insert_call(call if current else call._replace(outcome="late", items=0))
             if not current:
                 return False
-            self.connection.execute(
-                "DELETE FROM gaps WHERE session=? AND first_seq=? AND last_seq=?", (call.session, first, last)
-            )
+            if gap is not None:
+                self.connection.execute("DELETE FROM gaps WHERE session=? AND first_seq=?", (call.session, first))
+                if gap[0] > last:
+                    self.connection.execute("INSERT INTO gaps VALUES(?,?,?,?,?)", (call.session, last + 1, *gap))
             self.connection.execute(
                 "INSERT INTO coverage VALUES(?,?,?,?,?)", (call.session, first, last, number, shown)
             )
@@ -164,10 +172,14 @@ class MemoryStore:
             cut = self.connection.execute(
                 "DELETE FROM coverage WHERE session=? AND first_seq>?", (session, last_seq)
             ).rowcount
+            # What was shown then can no longer be selected again: the hash of it says nothing any more.
             cut += self.connection.execute(
-                "UPDATE coverage SET last_seq=? WHERE session=? AND last_seq>?", (last_seq, session, last_seq)
+                "UPDATE coverage SET last_seq=?, shown='' WHERE session=? AND last_seq>?", (last_seq, session, last_seq)
             ).rowcount
             self.connection.execute("DELETE FROM gaps WHERE session=? AND first_seq>?", (session, last_seq))
+            self.connection.execute(
+                "UPDATE gaps SET last_seq=? WHERE session=? AND last_seq>?", (last_seq, session, last_seq)
+            )
             self.connection.execute("UPDATE progress SET seq=min(seq, ?) WHERE session=?", (last_seq, session))
         return cut
 
@@ -258,10 +270,18 @@ class MemoryStore:
             stored.append(StoredNote(note, session, recorded, first, last))
         return stored
 
-    def commit_reflections(self, call: WorkerCall, reflections: Sequence[Reflection], up_to: int) -> None:
-        """Write reflections and how far the reflector examined, in one transaction. An empty list advances it too."""
+    def commit_reflections(
+        self, call: WorkerCall, reflections: Sequence[Reflection], up_to: int, *, expected: int | None = None
+    ) -> bool:
+        """Write reflections and how far the reflector examined, in one transaction. An empty list advances it too.
+
+        False, and only the call written, if the reflector has examined further than ``expected`` since.
+        """
         now = int(time.time() * 1000)
         with transaction(self.connection):
+            if expected is not None and self.progress(call.session, "reflect") != expected:
+                self._insert_call(call._replace(outcome="late", items=0))
+                return False
             number = self._insert_call(call)
             for reflection in reflections:
                 added = self.connection.execute(
@@ -275,6 +295,7 @@ class MemoryStore:
                         [(reflection.id, position, note) for position, note in enumerate(reflection.note_ids)],
                     )
             self._set_progress(call.session, "reflect", up_to)
+        return True
 
     def reflections(self, session: str, up_to: int | None = None) -> list[StoredReflection]:
         """All reflections of a session, oldest first."""

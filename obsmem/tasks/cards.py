@@ -30,7 +30,7 @@ def update_cards(store: Store, stored: StoredSession, entries: Sequence[Entry] =
     while reach < stored.last_seq:
         rows = list(store.archive.entries(stored.no, reach + 1, reach + BATCH, "replaced_by IS NULL"))
         last = min(reach + BATCH, stored.last_seq)
-        if not _build(store, stored, read_entries(store, stored, rows), reach, state, last):
+        if not _build(store, stored, read_entries(store, stored, rows, lost=True), reach, state, last):
             return
         reach, state = store.index.reach(stored.no, "cards")
 

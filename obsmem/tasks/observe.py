@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from obsmem.core.clock import Clock
-from obsmem.core.errors import WorkerError
+from obsmem.core.errors import StoreError, WorkerError
 from obsmem.core.model import Card, Chunk
 from obsmem.memory import drop, observe, reflect
 from obsmem.memory.chunk import chunk_cap, select
@@ -77,7 +77,7 @@ def run_passes(
     """
     team = cascade(store, fast=fast)
     cards = cards_of(store, stored)
-    done = Done()
+    done = _fill_gaps(store, stored, cards, team, clock)
     while time.monotonic() < deadline:
         covered = store.memory.covered_to(stored.session.handle)
         if not drain and observe_clock(store, stored, covered) < store.config["observe_after_tokens"]:
@@ -92,10 +92,12 @@ def run_passes(
     return done
 
 
-def next_chunk(store: Store, stored: StoredSession, covered: int, cap: int, clock: Clock) -> Chunk | None:
-    """The oldest stretch after ``covered`` that fits into ``cap`` tokens; None where nothing is left."""
+def next_chunk(
+    store: Store, stored: StoredSession, covered: int, cap: int, clock: Clock, last: int | None = None
+) -> Chunk | None:
+    """The oldest stretch after ``covered`` (up to ``last``) that fits into ``cap`` tokens; None where nothing is left."""
     rows, tokens = [], 0
-    for row in store.archive.observable(stored.no, covered + 1):
+    for row in store.archive.observable(stored.no, covered + 1, last):
         rows.append(row)
         tokens += row.tokens
         if tokens > cap and len(rows) > 1:
@@ -106,26 +108,75 @@ def next_chunk(store: Store, stored: StoredSession, covered: int, cap: int, cloc
 def _observe(
     store: Store, stored: StoredSession, cards: list[Card], covered: int, team: list[Worker], clock: Clock
 ) -> Done | None:
-    """Observe one stretch; None where nothing is left or somebody else was faster."""
+    """Observe one stretch; None where nothing is left. Where somebody else was faster, nothing was done."""
     handle = stored.session.handle
-    chunk = next_chunk(store, stored, covered, chunk_cap(store.config["chunk_max_tokens"], None), clock)
-    if chunk is None:
-        return None
-    first, last = covered + 1, chunk.last_seq
+    try:
+        chunk = next_chunk(store, stored, covered, chunk_cap(store.config["chunk_max_tokens"], None), clock)
+        if chunk is None:
+            return None
+        first, last = covered + 1, chunk.last_seq
+        return _observe_chunk(store, stored, cards, covered, (first, last), chunk, team, clock)
+    except StoreError as error:  # bytes that are gone or damaged: what stands behind them must not wait for ever
+        last = _last_unreadable(store, stored, covered + 1)
+        reason = str(error)
+    except WorkerError as error:
+        reason = str(error)
+    committed = store.memory.commit_gap(handle, covered, covered + 1, last, reason[:200])
+    return Done(gaps=int(committed))
+
+
+def _last_unreadable(store: Store, stored: StoredSession, first: int) -> int:
+    """The last seq, from ``first`` on, before an observable entry whose bytes can be had behind one whose cannot."""
+    met = False
+    for row in store.archive.observable(stored.no, first):
+        readable = store.archive.is_readable(row)
+        if met and readable:
+            return row.seq - 1
+        met = met or not readable
+    return stored.last_seq
+
+
+def _fill_gaps(store: Store, stored: StoredSession, cards: list[Card], team: list[Worker], clock: Clock) -> Done:
+    """Try once more to observe what could not be observed. What fails again stays a gap."""
+    handle, done = stored.session.handle, Done()
+    for gap in store.memory.gaps(handle):
+        cap = chunk_cap(store.config["chunk_max_tokens"], None)
+        try:
+            chunk = next_chunk(store, stored, gap.first_seq - 1, cap, clock, gap.last_seq)
+            if chunk is None:
+                continue
+            whole = not any(True for _ in store.archive.observable(stored.no, chunk.last_seq + 1, gap.last_seq))
+            stretch = (gap.first_seq, gap.last_seq if whole else chunk.last_seq)
+            covered = store.memory.covered_to(handle)
+            done = done.plus(_observe_chunk(store, stored, cards, covered, stretch, chunk, team, clock))
+        except (StoreError, WorkerError):
+            continue
+    return done
+
+
+def _observe_chunk(
+    store: Store,
+    stored: StoredSession,
+    cards: list[Card],
+    covered: int,
+    stretch: tuple[int, int],
+    chunk: Chunk,
+    team: list[Worker],
+    clock: Clock,
+) -> Done:
+    """Ask about one stretch and commit what holds; nothing is done if it was covered meanwhile. Raises WorkerError."""
+    first, last = stretch
     before, within = split_cards(cards, first, last)
     memory = remember(store, stored)
     now = int(time.time() * 1000)
     request = observe.build(
         chunk, within, before[-STATE_CARDS:], memory, clock(now), store.config["memory_max_tokens"], clock
     )
-    try:
-        reply, call = ask(store, team, request, first, last)
-    except WorkerError as error:
-        return Done(gaps=1) if store.memory.commit_gap(handle, covered, first, last, str(error)[:200]) else None
+    reply, call = ask(store, team, request, first, last)
     accepted = observe.accept(reply, chunk, {note.id for note in memory.notes}, now, clock)
     call = call._replace(items=len(accepted.notes), rejected=len(accepted.rejected))
     if not store.memory.commit_stretch(call, covered, first, last, shown_hash(chunk), accepted.notes):
-        return None
+        return Done()
     return Done(1, len(accepted.notes), len(accepted.rejected))
 
 
@@ -154,7 +205,9 @@ def _reflect_and_drop(store: Store, stored: StoredSession, cards: list[Card], te
     except WorkerError:
         return Done()
     reflections = reflect.accept(reply, memory.notes, memory.reflections)
-    store.memory.commit_reflections(call._replace(items=len(reflections)), reflections, covered)
+    call = call._replace(items=len(reflections))
+    if not store.memory.commit_reflections(call, reflections, covered, expected=examined):
+        return Done()
     dropped = _drop(store, stored, seen, team, clock, covered, len(reflections))
     return Done(reflections=len(reflections), drops=dropped)
 

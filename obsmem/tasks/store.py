@@ -59,7 +59,7 @@ class Store:
             self._index.close()
 
     def _roll_back_coverage(self) -> None:
-        for (handle,) in self.memory.connection.execute("SELECT DISTINCT session FROM coverage").fetchall():
+        for handle in self.memory.covered_sessions():
             row = self.archive.connection.execute("SELECT last_seq FROM sessions WHERE handle=?", (handle,)).fetchone()
             last = -1 if row is None else int(row[0])
             if self.memory.covered_to(handle) > last:

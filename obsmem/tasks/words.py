@@ -20,7 +20,7 @@ def index_words(store: Store, stored: StoredSession, deadline: float = float("in
             break
         last = min(reach + BATCH, stored.last_seq)
         rows = list(store.archive.entries(stored.no, reach + 1, last, "copied=0 AND replaced_by IS NULL"))
-        entries = read_entries(store, stored, rows)
+        entries = read_entries(store, stored, rows, lost=True)
         if not store.index.add_words(stored.no, ((entry.seq, entry.text) for entry in entries), last, reach):
             break
         added += len(entries)
