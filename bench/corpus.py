@@ -12,7 +12,7 @@ from typing import NamedTuple
 from obsmem.harnesses import load
 from obsmem.harnesses.base import Source
 from obsmem.tasks.discover import find_below
-from obsmem.tasks.ingest import identify
+from obsmem.tasks.identify import identify
 
 PROJECT = Path(__file__).resolve().parents[1]
 SHARED = PROJECT.parent / "shared" / "transcripts"

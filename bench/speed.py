@@ -66,12 +66,15 @@ def _total(corpus: dict[str, list[Sample]], sizes: dict[str, int], runs: dict[st
 def _figures(name: str, sources: int, size: int, times: Times, disk: Sizes) -> dict[str, Any]:
     """One row: printed, and returned for the artefact."""
     speeds = {f"{step}_mb_s": round(size / MB / seconds, 2) for step, seconds in times._asdict().items()}
-    ratios = {f"{step}_ratio": round(times.json / getattr(times, step), 3) for step in ("read", "ingest", "words")}
+    ratios = {
+        f"{step}_ratio": round(times.json / getattr(times, step), 3) for step in ("read", "archive", "ingest", "words")
+    }
     room = {f"{file}_bytes_per_byte": round(bytes_ / size, 3) for file, bytes_ in disk._asdict().items()}
     print(
         f"{name:12} {sources:3} sources {size / MB:7.2f} MB | MB/s: json {speeds['json_mb_s']:.1f}, "
         f"read {speeds['read_mb_s']:.1f} ({ratios['read_ratio']:.2f}), "
-        f"ingest {speeds['ingest_mb_s']:.1f} ({ratios['ingest_ratio']:.2f}), "
+        f"archive {speeds['archive_mb_s']:.1f} ({ratios['archive_ratio']:.2f}), "
+        f"with cards {speeds['ingest_mb_s']:.1f} ({ratios['ingest_ratio']:.2f}), "
         f"words {speeds['words_mb_s']:.1f} ({ratios['words_ratio']:.2f}), observe {speeds['observe_mb_s']:.1f} | "
         f"disk: archive {room['archive_bytes_per_byte']:.2f}, index {room['full_text_bytes_per_byte']:.2f}, "
         f"memory {room['memory_bytes_per_byte']:.2f}"
@@ -83,7 +86,7 @@ def _goals(total: dict[str, Any]) -> list[Goal]:
     archive, index = total["archive_bytes_per_byte"], total["full_text_bytes_per_byte"]
     return [
         Goal("reading, share of JSON parsing", total["read_ratio"], 0.5),
-        Goal("ingest, share of JSON parsing", total["ingest_ratio"], 0.2),
+        Goal("archiving, share of JSON parsing", total["archive_ratio"], 0.2),
         Goal("full text, share of JSON parsing", total["words_ratio"], 0.1),
         Goal("cards and observing, MB/s", total["observe_mb_s"], 2),
         Goal("archive, bytes for each of transcript", archive, 0.35, True),
