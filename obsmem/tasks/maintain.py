@@ -51,22 +51,29 @@ def maintain(
 def _in_turns(store: Store, harness: str, source: Source, folder: str, name: str) -> Done:
     again = os.path.join(folder, AGAIN_FILE)
     done = Done()
-    with try_slot(store.home) as slot, try_hold(store.home, f"maintain-{name}") as held:
-        if not (slot and held):
-            make_folder(folder)
-            write_atomic(again, b"", durable=False)
-            return done
-        lower_priority()
-        while True:
-            remove(again)
-            stored = read(store, harness, source)
-            if stored is not None:
-                done = done.plus(run_passes(store, stored, local_clock))
-                write_hook_state(store, stored, source.path)
-                leave_block(store, stored, local_clock)
-            if not os.path.exists(again):
-                break
+    # The mark stands before the lock is tried, and is looked for once more after it is free: so it is never missed.
+    make_folder(folder)
+    write_atomic(again, b"", durable=False)
+    while os.path.exists(again):
+        with try_slot(store.home) as slot, try_hold(store.home, f"maintain-{name}") as held:
+            if not (slot and held):
+                return done
+            lower_priority()
+            while os.path.exists(again):
+                remove(again)
+                done = done.plus(_look(store, harness, source))
     store.memory.back_up(os.path.join(store.home, "backups"))
+    return done
+
+
+def _look(store: Store, harness: str, source: Source) -> Done:
+    """Archive what is new, observe what is due, and leave state and block for the hooks."""
+    stored = read(store, harness, source)
+    if stored is None:
+        return Done()
+    done = run_passes(store, stored, local_clock)
+    write_hook_state(store, stored, source.path)
+    leave_block(store, stored, local_clock)
     return done
 
 
@@ -114,4 +121,4 @@ def write_hook_state(store: Store, stored: StoredSession, path: str) -> None:
 def lower_priority() -> None:
     """Stand behind the user's own programs."""
     if hasattr(os, "nice"):
-        os.nice(NICENESS)
+        os.nice(max(0, NICENESS - os.nice(0)))

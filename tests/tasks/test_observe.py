@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -36,7 +37,7 @@ def check_coverage(store: Store, stored: StoredSession) -> None:
     parts = sorted(
         [(one.first_seq, one.last_seq) for one in stretches] + [(one.first_seq, one.last_seq) for one in gaps]
     )
-    assert all(before[1] < after[0] for before, after in zip(parts, parts[1:], strict=False))
+    assert all(before[1] < after[0] for before, after in itertools.pairwise(parts))
     everything = {row.seq for row in store.archive.observable(stored.no, 0)}
     covered = {seq for first, last in parts for seq in range(first, last + 1)}
     assert everything <= covered
