@@ -9,6 +9,7 @@ import argparse
 import os
 import re
 import tempfile
+import textwrap
 
 from obsmem.core.errors import NotFound
 from obsmem.core.ids import shorten
@@ -36,6 +37,7 @@ LOWERED = {
     "budget_tokens": 2_500,
     "workers": ["extractive"],
 }
+ROW = 176  # characters of a row of exact words; longer lines go on in the next row
 _TELLING = re.compile(r"(?<!\w)(?:[A-Za-z_./-]*\d[\w./-]*|[a-z]+_[a-z_]+|[A-Z]?[a-z]+[A-Z]\w+|/?[\w-]+/[\w./-]+)")
 
 
@@ -129,7 +131,8 @@ def _recall(store: Store, result: Replayed, summary: str) -> None:
     )
     text = recall.render(find(store, note.id), 700, local_clock)
     for line in text.split("\n"):
-        say(f"  > {line if len(line) <= 180 else line[:177] + '…'}")
+        for row in textwrap.wrap(line, ROW, drop_whitespace=False) or [""]:
+            say(f"  > {row}")
     say(f"            ({estimate(text)} tokens; byte for byte with `recall {name} --raw`)")
 
 
