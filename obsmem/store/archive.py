@@ -389,10 +389,9 @@ class Archive:
         return self.connection.execute("SELECT 1 FROM tombstones WHERE hash=?", (hash_,)).fetchone() is not None
 
     def forgotten_records(self) -> frozenset[str]:
-        """The tombstones of single records (``record:`` and their SHA-256)."""
-        return frozenset(
-            row[0] for row in self.connection.execute("SELECT hash FROM tombstones WHERE hash LIKE 'record:%'")
-        )
+        """The tombstones of single records: ``record:`` and their SHA-256, ``link:`` and the key of their own id."""
+        rows = self.connection.execute("SELECT hash FROM tombstones WHERE hash LIKE 'record:%' OR hash LIKE 'link:%'")
+        return frozenset(row[0] for row in rows)
 
     def drop_cache(self) -> None:
         """Read segments again from the database: one was just changed."""
@@ -402,21 +401,6 @@ class Archive:
         """True if retention removed an entry's bytes."""
         row = self.connection.execute("SELECT length(data) FROM segments WHERE no=?", (entry.segment,)).fetchone()
         return row is not None and row[0] == 0
-
-    def remove_segments(self, session: int, kept: Collection[int]) -> int:
-        """Empty the segments of a session but those in ``kept``; returns how many bytes of transcript they held."""
-        removed = 0
-        with transaction(self.connection):
-            rows = self.connection.execute(
-                "SELECT g.no, g.size FROM segments g JOIN sources s ON s.no=g.source WHERE s.session=? AND length(g.data)>0",
-                (session,),
-            ).fetchall()
-            for number, size in rows:
-                if number not in kept:
-                    self.connection.execute("UPDATE segments SET data=x'' WHERE no=?", (number,))
-                    removed += size
-        self.drop_cache()
-        return removed
 
 
 def session_hash(harness: str, session_id: str) -> str:

@@ -11,7 +11,7 @@ import json
 import time
 import zlib
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, NamedTuple
 
@@ -72,6 +72,7 @@ class SourceWriter:
         self._batch = 0
         self._links: list[tuple[int, int, int, int, bool]] = []
         self._activity: list[tuple[int, int, bool]] = []
+        self._disowned: set[int] = set()
         self._measures: list[tuple[int, int]] = []  # (index among the batch's entries, context)
         self._count = 0
         self._tail = b""
@@ -176,6 +177,10 @@ class SourceWriter:
         """Remember what the provider reported at the record just added."""
         self._measures.append((self._count - 1, context))
 
+    def disown(self, lines: Iterable[int]) -> None:
+        """The words of these lines turn out to be the harness's own: no agent's reply, but a summary."""
+        self._disowned.update(lines)
+
     def activate(self, first: int, last: int, active: bool) -> None:
         """Put the entries of lines ``first``..``last`` on or off the live path, in the order of calls."""
         self._activity.append((first, last, active))
@@ -215,6 +220,7 @@ class SourceWriter:
                 [(self.session, max(last_seq + 1 + index, 0), context) for index, context in self._measures],
             )
             self._apply_activity(entries)
+            self._apply_disowned(entries)
             self._save_position(state, now)
             self._save_session(session, parent_id, seq - 1, now if entries else 0)
         self._reset()
@@ -291,6 +297,18 @@ class SourceWriter:
         if self._activity:
             self.archive.count_rewind(self.session)
 
+    def _apply_disowned(self, entries: list[Entry]) -> None:
+        values = (KIND_CODES["summary"], SPEAKER_CODES["harness"])
+        for line in self._disowned:
+            self.archive.connection.execute(
+                "UPDATE entries SET kind=?, speaker=? WHERE no BETWEEN ? AND ? AND source=? AND line=? AND kind=?",
+                (*values, row_number(self.session, 0), row_number(self.session + 1, 0) - 1, self.row.no, line,
+                 KIND_CODES["assistant"]),
+            )  # fmt: skip
+        for index, entry in enumerate(entries):
+            if entry.place is not None and entry.place.line in self._disowned and entry.kind == "assistant":
+                entries[index] = entry._replace(kind="summary", speaker="harness")
+
     def _save_position(self, state: dict[str, Any], now: int) -> None:
         tail = hashlib.sha256(self._tail).digest() if self._tail else self.row.tail
         size = len(self._tail) if self._tail else self.row.tail_size
@@ -327,6 +345,7 @@ class SourceWriter:
 
     def _reset(self) -> None:
         self._segments, self._links, self._activity, self._measures = [], [], [], []
+        self._disowned = set()
         self._batch = self._count = 0
 
     def close(self) -> None:

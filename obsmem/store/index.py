@@ -123,7 +123,11 @@ class Index:
             self.connection.execute("DELETE FROM reach WHERE session=?", (session,))
             self.connection.execute("DELETE FROM reach WHERE what='words'")
             self.connection.execute("INSERT INTO words(words) VALUES('delete-all')")
+
+    def vacuum(self) -> None:
+        """Give back free pages, and leave nothing of what they held in the file or its write-ahead log."""
         self.connection.execute("VACUUM")
+        self.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def check(self) -> str:
         """'' if the database is sound, else what SQLite says is wrong."""

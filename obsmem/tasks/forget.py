@@ -8,14 +8,12 @@ a recall says what was removed and when.
 from __future__ import annotations
 
 import os
-import time
-import zlib
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from obsmem.core.ids import parse_entry_id
 from obsmem.store.archive import StoredSession, session_hash
-from obsmem.store.archive_schema import row_number
-from obsmem.store.archive_write import LEVEL
+from obsmem.store.archive_forget import remove_record, remove_segments, remove_session, segments_behind
 from obsmem.store.schema import transaction
 from obsmem.system.files import remove
 from obsmem.tasks.entries import find_entry
@@ -34,35 +32,35 @@ class Forgotten(NamedTuple):
 
 def forget_session(store: Store, stored: StoredSession) -> Forgotten:
     """Remove a session with everything derived from it. Its handle is never given again."""
-    archive, handle = store.archive, stored.session.handle
-    size, _ = archive.sizes(stored.no)
-    low, high = row_number(stored.no, 0), row_number(stored.no + 1, 0) - 1
-    now = int(time.time() * 1000)
-    with transaction(archive.connection):
-        run = archive.connection.execute
-        # Copies in a fork point here; they have their own bytes and stand alone from now on.
-        run("UPDATE entries SET alias=NULL WHERE alias BETWEEN ? AND ?", (low, high))
-        count = run("DELETE FROM entries WHERE no BETWEEN ? AND ?", (low, high)).rowcount
-        run("DELETE FROM sides WHERE entry BETWEEN ? AND ?", (low, high))
-        for table in ("segments", "links", "rows"):
-            run(f"DELETE FROM {table} WHERE source IN (SELECT no FROM sources WHERE session=?)", (stored.no,))
-        run("DELETE FROM sources WHERE session=?", (stored.no,))
-        run("DELETE FROM measures WHERE session=?", (stored.no,))
-        run("UPDATE sessions SET parent=NULL, parent_seq=NULL WHERE parent=?", (stored.no,))
-        run("DELETE FROM sessions WHERE no=?", (stored.no,))
-        run(
-            "INSERT OR REPLACE INTO tombstones VALUES(?,?)",
-            (session_hash(stored.session.harness, stored.session.id), now),
-        )
-        run("INSERT OR REPLACE INTO tombstones VALUES(?,?)", (f"handle:{handle}", now))
-    notes = _forget_memory(store, handle)
-    _wipe(store, stored)
+    size, _ = store.archive.sizes(stored.no)
+    touched = [stored, *_descendants(store, stored)]
+    count = remove_session(store.archive, stored)
+    notes = _forget_memory(store, stored.session.handle)
+    _wipe(store, touched)
     return Forgotten(count, size, notes)
+
+
+def _descendants(store: Store, stored: StoredSession) -> list[StoredSession]:
+    """The sessions that inherit from one, however far down: their blocks show its notes."""
+    found, handles = [], {stored.session.handle}
+    everybody = store.archive.sessions()
+    for _ in everybody:
+        new = [one for one in everybody if one.session.parent and one.session.parent[0] in handles and one not in found]
+        if not new:
+            break
+        found += new
+        handles |= {one.session.handle for one in new}
+    return found
 
 
 def _forget_memory(store: Store, handle: str) -> int:
     with transaction(store.memory.connection):
         run = store.memory.connection.execute
+        run(
+            "DELETE FROM reflections WHERE id IN (SELECT r.reflection FROM reflection_notes r"
+            " JOIN notes n ON n.id=r.note WHERE n.session=?)",
+            (handle,),
+        )
         notes = run("DELETE FROM notes WHERE session=?", (handle,)).rowcount
         for table in (
             "reflections",
@@ -81,27 +79,16 @@ def _forget_memory(store: Store, handle: str) -> int:
 
 
 def forget_entry(store: Store, name: str) -> Forgotten:
-    """Remove one record's bytes (all entries of it), and the notes that cite any of them.
+    """Remove one record's bytes (all entries of it) with its copies in forks, and the notes that cite any of them.
 
     The bytes become NULs of the same length, so that all other places stay right.
     """
-    stored, row = find_entry(store, name)
-    archive = store.archive
-    data = archive.segment(row.segment)
-    blank = b"\x00" * (row.size - 1) + data[row.start + row.size - 1 : row.start + row.size]
-    changed = data[: row.start] + blank + data[row.start + row.size :]
-    mates = [one for one in archive.entries(stored.no) if (one.segment, one.start) == (row.segment, row.start)]
-    with transaction(archive.connection):
-        run = archive.connection.execute
-        run("UPDATE segments SET data=? WHERE no=?", (zlib.compress(changed, LEVEL), row.segment))
-        run("INSERT OR REPLACE INTO tombstones VALUES(?,?)", ("record:" + row.sha256.hex(), int(time.time() * 1000)))
-        for mate in mates:
-            run("DELETE FROM sides WHERE entry=?", (mate.no,))
-            run("DELETE FROM entries WHERE no=?", (mate.no,))
-    archive.drop_cache()
-    notes = _forget_notes(store, stored.session.handle, [one.seq for one in mates])
-    _wipe(store, stored)
-    return Forgotten(len(mates), row.size, notes)
+    _, row = find_entry(store, name)
+    size, gone = remove_record(store.archive, row)
+    touched = [store.archive.by_number(session) for session in gone]
+    notes = sum(_forget_notes(store, one.session.handle, gone[one.no]) for one in touched)
+    _wipe(store, [*touched, *(below for one in touched for below in _descendants(store, one))])
+    return Forgotten(sum(map(len, gone.values())), size, notes)
 
 
 def _forget_notes(store: Store, handle: str, seqs: list[int]) -> int:
@@ -118,20 +105,26 @@ def _forget_notes(store: Store, handle: str, seqs: list[int]) -> int:
     return len(ids)
 
 
-def _wipe(store: Store, stored: StoredSession) -> None:
-    """Take what was removed out of free pages, index, backups and rendered blocks too."""
+def _wipe(store: Store, touched: Iterable[StoredSession]) -> None:
+    """Take what was removed out of free pages, index, backups, damaged files kept aside, and rendered blocks too."""
     store.archive.connection.execute("VACUUM")
     store.memory.connection.execute("VACUUM")
-    store.index.forget(stored.no)
+    for stored in touched:
+        store.index.forget(stored.no)
+        _empty(store.folder_of(stored))
+    store.index.vacuum()
+    for name in os.listdir(store.home):
+        if ".damaged" in name:
+            remove(os.path.join(store.home, name))
     backups = os.path.join(store.home, "backups")
     if os.path.isdir(backups):
-        for name in os.listdir(backups):
-            remove(os.path.join(backups, name))
+        _empty(backups)
         store.memory.back_up(backups)
-    folder = store.folder_of(stored)
-    if os.path.isdir(folder):
-        for name in os.listdir(folder):
-            remove(os.path.join(folder, name))
+
+
+def _empty(folder: str) -> None:
+    for name in os.listdir(folder) if os.path.isdir(folder) else []:
+        remove(os.path.join(folder, name))
 
 
 def undo_forget(store: Store, harness: str, session_id: str) -> bool:
@@ -153,17 +146,17 @@ def apply_retention(store: Store, now: int) -> int:
         if now - stored.updated_at <= days * DAY:
             continue
         kept = _cited_segments(store, stored) if store.config["retention_keep"] == "cited" else set()
-        removed += store.archive.remove_segments(stored.no, kept)
+        removed += remove_segments(store.archive, stored.no, kept)
     if removed:
         store.archive.connection.execute("VACUUM")
     return removed
 
 
 def _cited_segments(store: Store, stored: StoredSession) -> set[int]:
-    kept = set()
+    kept: set[int] = set()
     for note in store.memory.notes(stored.session.handle):
         for name in note.note.entry_ids:
             row = store.archive.entry(stored.no, parse_entry_id(name)[1])
             if row is not None:
-                kept.add(row.segment)
+                kept |= segments_behind(store.archive, row)
     return kept

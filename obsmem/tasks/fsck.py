@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from obsmem.core.ids import content_id
 from obsmem.store.archive import SourceRow, StoredSession
+from obsmem.store.archive_forget import is_removed
 from obsmem.store.archive_write import LEVEL
 from obsmem.store.index import move_aside
 from obsmem.store.schema import transaction
@@ -136,7 +137,7 @@ def _check_entries(store: Store) -> list[Finding]:
             try:
                 store.archive.record(row)
             except Exception as error:  # any failure to give the bytes back is the finding
-                if not store.archive.is_removed(row):
+                if not is_removed(store.archive, row):
                     bad.append((row.seq, str(error)))
         if bad:
             findings.append(Finding(f"{stored.session.handle}", f"{len(bad)} entries, first {bad[0][0]}: {bad[0][1]}"))

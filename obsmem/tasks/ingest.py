@@ -20,6 +20,7 @@ from obsmem.core.model import Entry
 from obsmem.harnesses import load
 from obsmem.harnesses.base import Harness, Link, Parsed, Raw, Reader, Source, link_key
 from obsmem.store.archive import StoredSession
+from obsmem.store.archive_forget import blank
 from obsmem.store.archive_schema import row_number
 from obsmem.store.archive_write import (
     TORN,
@@ -171,9 +172,9 @@ class _Reading:
             return False
         entries, skipped, copied = parsed.entries, parsed.skipped, parsed.copied
         as_read = raw.data
-        if self.forgotten and "record:" + hashlib.sha256(raw.data).hexdigest() in self.forgotten:
+        if self.forgotten and self._is_forgotten(raw, parsed):
             # Same length, so that all places stay right; the words are gone.
-            raw = raw._replace(data=b"\x00" * (len(raw.data) - 1) + raw.data[-1:])
+            raw = raw._replace(data=blank(raw.data))
             entries, skipped = (), ("forgotten on request",)
         known: tuple[int, ...] = ()
         if self.known and entries:
@@ -203,6 +204,9 @@ class _Reading:
             self.writer.link(raw.line, link_key(parsed.link.id), link_key(parsed.link.parent), parsed.link.prompt)
         if parsed.measure is not None and parsed.measure.context:
             self.writer.measure(parsed.measure.context)
+        if parsed.disowned:
+            self.writer.disown(parsed.disowned)
+            self.rewound = True
         for activity in parsed.activity:
             self.writer.activate(*activity)
         if parsed.receipts:
@@ -212,6 +216,11 @@ class _Reading:
         self.records += 1
         self.entries += len(entries)
         return True
+
+    def _is_forgotten(self, raw: Raw, parsed: Parsed) -> bool:
+        if "record:" + hashlib.sha256(raw.data).hexdigest() in self.forgotten:
+            return True
+        return parsed.link is not None and "link:" + link_key(parsed.link.id) in self.forgotten
 
     def _parent_is_known(self) -> bool:
         if self.parent is None and self.reader.parent_id:
