@@ -7,15 +7,14 @@ that building it can stop at any instant and go on later. Words that a user type
 from __future__ import annotations
 
 import json
-import os
+import re
 import sqlite3
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from obsmem.core.errors import StoreError
 from obsmem.core.model import Card, Fact
 from obsmem.store.archive_schema import row_number
-from obsmem.store.schema import Migration, open_database, transaction
+from obsmem.store.schema import Damaged, Migration, move_aside, open_database, transaction
 
 
 def _create(connection: sqlite3.Connection) -> None:
@@ -33,14 +32,18 @@ def _create(connection: sqlite3.Connection) -> None:
 MIGRATIONS: tuple[Migration, ...] = (("m001_create", _create),)
 
 
+_PARTS = re.compile(r"[^\W_]+")
+
+
 class Index:
     """The derived tables of one store."""
 
     def __init__(self, path: str, *, readonly: bool = False) -> None:
         self.path = path
+        self.readonly = readonly
         try:
             self.connection = open_database(path, MIGRATIONS, journal="WAL", readonly=readonly)
-        except StoreError:
+        except Damaged:
             if readonly:
                 raise
             move_aside(path)
@@ -106,8 +109,10 @@ class Index:
         return True
 
     def find(self, words: Sequence[str], limit: int = 20) -> list[int]:
-        """Row numbers of entries that hold any of the words, best first (BM25)."""
-        query = " OR ".join('"' + word.replace('"', '""') + '"' for word in words if word.strip())
+        """Row numbers of entries that hold any of the words, best first (BM25). A word of several parts (a path, a
+        name with underscores) is held where all its parts are: places of words are not kept, so phrases cannot be."""
+        parts = [_PARTS.findall(word) for word in words]
+        query = " OR ".join("(" + " AND ".join(f'"{part}"' for part in found) + ")" for found in parts if found)
         if not query:
             return []
         rows = self.connection.execute(
@@ -133,17 +138,11 @@ class Index:
         """'' if the database is sound, else what SQLite says is wrong."""
         try:
             (answer,) = self.connection.execute("PRAGMA quick_check(1)").fetchone()
-            self.connection.execute("INSERT INTO words(words) VALUES('integrity-check')")
+            if not self.readonly:
+                self.connection.execute("INSERT INTO words(words) VALUES('integrity-check')")
         except sqlite3.DatabaseError as error:
             return str(error)
         return "" if answer == "ok" else str(answer)
-
-
-def move_aside(path: str) -> None:
-    """Rename a damaged database (and its journals) so that a new one can be made in its place."""
-    for ending in ("", "-wal", "-shm"):
-        if os.path.exists(path + ending):
-            os.replace(path + ending, f"{path}.damaged{ending}")
 
 
 def _plain(fact: Fact) -> list[Any]:

@@ -219,8 +219,8 @@ class MemoryStore:
 
     def _insert_note(self, note: Note, session: str, now: int, first: int, last: int, call: int) -> None:
         added = self.connection.execute(
-            "INSERT OR IGNORE INTO notes(id, session, text, at, relevance, evidence, grounding, missing, tokens, recorded_at,"
-            " first_seq, last_seq, call) VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?)",
+            "INSERT INTO notes(id, session, text, at, relevance, evidence, grounding, missing, tokens, recorded_at,"
+            " first_seq, last_seq, call) VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT(id) DO NOTHING",
             (note.id, session, note.text, note.at, note.relevance, note.evidence, note.grounding,
              json.dumps(note.missing), note.tokens, now, first, last, call),
         ).rowcount  # fmt: skip

@@ -15,6 +15,11 @@ from contextlib import contextmanager
 from obsmem.core.errors import StoreError, StoreTooNew
 from obsmem.system.files import PRIVATE_FILE, make_folder
 
+
+class Damaged(StoreError):
+    """A database file is not what SQLite wrote: broken, not merely busy or out of reach."""
+
+
 Migration = tuple[str, Callable[[sqlite3.Connection], None]]
 BUSY_SECONDS = 10.0
 
@@ -25,7 +30,8 @@ def open_database(
     """Open a database, migrated. ``journal`` is TRUNCATE for what is precious (readable in a read-only sandbox, safe
     on network homes) and WAL for what can be rebuilt. ``readonly`` opens without any write and without migrations.
 
-    Raises StoreError where the file is missing (readonly), damaged or cannot be written; StoreTooNew for a newer one.
+    Raises StoreError where the file is missing (readonly) or cannot be written, Damaged where it is broken,
+    StoreTooNew for a newer one.
     """
     try:
         if readonly:
@@ -40,10 +46,36 @@ def open_database(
         connection.execute("PRAGMA foreign_keys=ON")
         _migrate(connection, path, migrations, readonly)
     except sqlite3.Error as error:
-        raise StoreError(
+        kind = Damaged if is_damage(error) else StoreError
+        raise kind(
             f"{path} cannot be used ({error}). Run 'observational-memory fsck' to see what is damaged and repair it."
         ) from error
     return connection
+
+
+def is_damage(error: sqlite3.Error) -> bool:
+    """True for an error that says a file is broken; a locked or full disk is an OperationalError."""
+    return type(error) is sqlite3.DatabaseError
+
+
+def damage(path: str) -> str:
+    """What SQLite says is wrong with a database file, which is not changed by it; '' if it is sound."""
+    try:
+        connection = _connect_readonly(path)
+        try:
+            (answer,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+        finally:
+            connection.close()
+    except sqlite3.DatabaseError as error:
+        return str(error)
+    return "" if answer == "ok" else str(answer)
+
+
+def move_aside(path: str) -> None:
+    """Rename a damaged database and its journals, so that another can take its place and none is played into it."""
+    for ending in ("", "-wal", "-shm", "-journal"):
+        if os.path.exists(path + ending):
+            os.replace(path + ending, f"{path}.damaged{ending}")
 
 
 def _connect_readonly(path: str) -> sqlite3.Connection:

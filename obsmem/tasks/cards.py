@@ -21,6 +21,10 @@ BATCH = 2000  # entries read from the archive at a time
 
 def update_cards(store: Store, stored: StoredSession, entries: Sequence[Entry] = ()) -> None:
     """Bring a session's cards up to its last entry. ``entries`` saves reading those just archived again."""
+    store.with_index(lambda: _update(store, stored, entries))
+
+
+def _update(store: Store, stored: StoredSession, entries: Sequence[Entry]) -> None:
     if store.index.reach(stored.no, "rewinds")[0] not in (-1, stored.rewinds):
         store.index.reset(stored.no, "cards")
     reach, state = store.index.reach(stored.no, "cards")
@@ -72,8 +76,12 @@ def _masked(value: Any) -> Any:
 
 def cards_of(store: Store, stored: StoredSession, up_to: int | None = None) -> list[Card]:
     """The cards of a session, brought up to date where the store may be written."""
+    return store.with_index(lambda: _read(store, stored, up_to))
+
+
+def _read(store: Store, stored: StoredSession, up_to: int | None) -> list[Card]:
     if not store.readonly:
-        update_cards(store, stored)
+        _update(store, stored, ())
     return store.index.cards(stored.no, stored.session.handle, up_to)
 
 

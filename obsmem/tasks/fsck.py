@@ -12,12 +12,15 @@ import sqlite3
 import zlib
 from typing import NamedTuple
 
+from obsmem.core.errors import StoreError
 from obsmem.core.ids import content_id
+from obsmem.harnesses import load
+from obsmem.harnesses.base import Source
 from obsmem.store.archive import SourceRow, StoredSession
-from obsmem.store.archive_forget import is_removed
+from obsmem.store.archive_forget import blank, is_removed
 from obsmem.store.archive_write import LEVEL
-from obsmem.store.index import move_aside
-from obsmem.store.schema import transaction
+from obsmem.store.schema import damage, move_aside, transaction
+from obsmem.system.files import write_atomic
 from obsmem.tasks.cards import update_cards
 from obsmem.tasks.store import ARCHIVE, INDEX, MEMORY, Store, open_store
 from obsmem.tasks.words import index_words
@@ -56,24 +59,10 @@ def restore_memory(home: str) -> str:
         backup = os.path.join(folder, name)
         if name.endswith(".db") and not damage(backup):
             move_aside(path)
-            with open(backup, "rb") as source, open(path, "wb") as target:
-                target.write(source.read())
-            os.chmod(path, 0o600)
+            with open(backup, "rb") as source:
+                write_atomic(path, source.read())
             return backup
     return ""
-
-
-def damage(path: str) -> str:
-    """What SQLite says is wrong with a database file; '' if it is sound."""
-    try:
-        connection = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
-        try:
-            (answer,) = connection.execute("PRAGMA quick_check(1)").fetchone()
-        finally:
-            connection.close()
-    except sqlite3.DatabaseError as error:
-        return str(error)
-    return "" if answer == "ok" else str(answer)
 
 
 def _check_file(connection: sqlite3.Connection, name: str) -> list[Finding]:
@@ -99,7 +88,7 @@ def _check_segments(store: Store, repair: bool) -> list[Finding]:
                     findings.append(Finding(where, f"begins at byte {offset}, the one before ends at {expected}"))
                 expected = offset + size
                 if data and not _is_sound(data, size):
-                    mended = repair and _read_again(store, source, number, offset, size)
+                    mended = repair and _read_again(store, stored, source, number, offset, size)
                     findings.append(Finding(where, "cannot be decompressed", mended))
     return findings
 
@@ -111,21 +100,45 @@ def _is_sound(data: bytes, size: int) -> bool:
         return False
 
 
-def _read_again(store: Store, source: SourceRow, number: int, offset: int, size: int) -> bool:
-    """Take a segment's bytes from the transcript again, if every entry's hash agrees with them."""
+def _read_again(store: Store, stored: StoredSession, source: SourceRow, number: int, offset: int, size: int) -> bool:
+    """Take a segment's bytes from the transcript again, if they are those that were read. What was forgotten since
+    stays so."""
     try:
-        with open(source.path, "rb") as file:
-            file.seek(offset)
-            data = file.read(size)
+        data = _bytes_now(store, stored, source, number, offset, size)
     except OSError:
         return False
-    rows = store.archive.connection.execute("SELECT start, size, sha256 FROM entries WHERE segment=?", (number,))
-    if len(data) != size or any(hashlib.sha256(data[a : a + n]).digest() != digest for a, n, digest in rows):
+    run = store.archive.connection.execute
+    rows = run("SELECT start, size, sha256 FROM entries WHERE segment=?", (number,)).fetchall()
+    (old,) = run("SELECT data FROM segments WHERE no=?", (number,)).fetchone()
+    # The end of a zlib stream is a checksum of what it held: it vouches for the records that have no entry.
+    vouched = zlib.adler32(data).to_bytes(4, "big") == bytes(old[-4:])
+    agree = all(hashlib.sha256(data[a : a + n]).digest() == digest for a, n, digest in rows)
+    if len(data) != size or not agree or not (vouched or rows):
         return False
     with transaction(store.archive.connection):
-        store.archive.connection.execute("UPDATE segments SET data=? WHERE no=?", (zlib.compress(data, LEVEL), number))
+        run("UPDATE segments SET data=? WHERE no=?", (zlib.compress(data, LEVEL), number))
     store.archive.drop_cache()
     return True
+
+
+def _bytes_now(store: Store, stored: StoredSession, source: SourceRow, number: int, offset: int, size: int) -> bytes:
+    """What stands at a segment's place in its source now; rows of a database are not looked for."""
+    if source.kind == "side":
+        with open(source.path, "rb") as file:
+            file.seek(offset)
+            return file.read(size)
+    if source.kind != "file":
+        return b""
+    (line,) = store.archive.connection.execute("SELECT line FROM segments WHERE no=?", (number,)).fetchone()
+    forgotten = store.archive.forgotten_records()
+    pieces, length = [], 0
+    for raw in load(stored.session.harness).records(Source(source.path), offset, line - 1):
+        is_forgotten = "record:" + hashlib.sha256(raw.data).hexdigest() in forgotten
+        pieces.append(blank(raw.data) if is_forgotten else raw.data)
+        length += len(raw.data)
+        if length >= size:
+            break
+    return b"".join(pieces)
 
 
 def _check_entries(store: Store) -> list[Finding]:
@@ -183,22 +196,39 @@ def _check_index(store: Store, repair: bool) -> list[Finding]:
         return []
     if repair:
         store.rebuild_index()
-        for stored in store.archive.sessions():
-            update_cards(store, stored)
-            index_words(store, stored)
+        _rebuild(store)
     return [Finding(INDEX, wrong, repair)]
 
 
+def _rebuild(store: Store) -> None:
+    for stored in store.archive.sessions():
+        update_cards(store, stored)
+        index_words(store, stored)
+
+
 def check_home(home: str, *, repair: bool = False) -> list[Finding]:
-    """Check a data folder, restoring first (with ``repair``) a memory that cannot be opened."""
+    """Check a data folder, restoring first (with ``repair``) a memory that cannot be opened, and making a new index in
+    the place of a damaged one. Checking alone opens nothing for writing."""
     findings = []
-    wrong = damage(os.path.join(home, MEMORY)) if os.path.exists(os.path.join(home, MEMORY)) else ""
-    if wrong:
-        backup = restore_memory(home) if repair else ""
-        findings.append(
-            Finding(MEMORY, wrong + (f"; restored from {os.path.basename(backup)}" if backup else ""), bool(backup))
-        )
-        if not backup:
-            return findings
-    with open_store(home) as store:
-        return findings + check(store, repair=repair)
+    for name in (ARCHIVE, MEMORY, INDEX):
+        path = os.path.join(home, name)
+        wrong = damage(path) if os.path.exists(path) else ""
+        if not wrong:
+            continue
+        remark, repaired = "", False
+        if repair and name == MEMORY:
+            backup = restore_memory(home)
+            remark, repaired = (f"; restored from {os.path.basename(backup)}", True) if backup else ("", False)
+        elif repair and name == INDEX:
+            move_aside(path)
+            remark, repaired = "; made anew", True
+        findings.append(Finding(name, wrong + remark, repaired))
+    if any(not finding.repaired for finding in findings):
+        return findings
+    try:
+        with open_store(home, readonly=not repair and os.path.exists(os.path.join(home, INDEX))) as store:
+            if any(finding.where == INDEX for finding in findings):
+                _rebuild(store)
+            return findings + check(store, repair=repair)
+    except StoreError as error:
+        return [*findings, Finding(home, str(error))]

@@ -8,17 +8,21 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Iterator
+import sqlite3
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TypeVar
 
 from obsmem.store.archive import Archive, StoredSession
-from obsmem.store.index import Index, move_aside
+from obsmem.store.index import Index
 from obsmem.store.memory import MemoryStore
+from obsmem.store.schema import is_damage, move_aside
 from obsmem.system import config as configuration
 from obsmem.system.config import Config
 from obsmem.system.files import make_folder, write_atomic
 from obsmem.system.paths import data_home, session_folder
 
+T = TypeVar("T")
 ARCHIVE, MEMORY, INDEX = "archive.db", "memory.db", "index.db"
 
 
@@ -50,6 +54,16 @@ class Store:
             self._index.close()
         move_aside(os.path.join(self.home, INDEX))
         self._index = None
+
+    def with_index(self, work: Callable[[], T]) -> T:
+        """Do some work with the index; where it turns out to be damaged, do it again with a new one."""
+        try:
+            return work()
+        except sqlite3.DatabaseError as error:
+            if self.readonly or not is_damage(error):
+                raise
+        self.rebuild_index()
+        return work()
 
     def close(self) -> None:
         """Close all databases."""

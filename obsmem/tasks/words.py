@@ -13,6 +13,10 @@ BATCH = 1000  # entries in one transaction, about 100 ms
 
 def index_words(store: Store, stored: StoredSession, deadline: float = float("inf")) -> int:
     """Index what of a session is not yet; returns how many entries were added. Stops at ``deadline`` (monotonic)."""
+    return store.with_index(lambda: _index(store, stored, deadline))
+
+
+def _index(store: Store, stored: StoredSession, deadline: float) -> int:
     added = 0
     while time.monotonic() < deadline:
         reach, _ = store.index.reach(stored.no, "words")
