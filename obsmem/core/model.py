@@ -60,7 +60,8 @@ class Entry(NamedTuple):
 
     ``seq`` is given once, at archiving (-1 before). ``source_id`` is the harness's own id of the record. ``block`` is
     the index of this entry among the blocks that its record's bytes yield. ``at`` is milliseconds since the epoch, 0
-    where the record names no time. ``ok`` is None unless a tool said how it went. ``exit_code`` is None where unknown.
+    where the record names no time. ``ok`` is None unless a tool said how it went. ``exit_code`` is None where unknown. ``preface``
+    counts the characters at the beginning of a tool's result that the harness wrote around the tool's own words.
     """
 
     seq: int
@@ -78,6 +79,7 @@ class Entry(NamedTuple):
     actions: tuple[Action, ...] = ()
     exit_code: int | None = None
     tokens: int = 0
+    preface: int = 0
 
     @property
     def observable(self) -> bool:

@@ -76,6 +76,8 @@ class Parsed(NamedTuple):
 
     ``copied`` marks a record that repeats a parent's history (a fork, a resume into a new file): its entries are
     aliases, never observed again. ``receipts`` are the delivery marks of our own block found in the record.
+    ``disowned`` are earlier lines whose words turn out to be the harness's own (a summariser's answer): they are no
+    longer the agent's.
     """
 
     entries: tuple[Entry, ...] = ()
@@ -85,6 +87,7 @@ class Parsed(NamedTuple):
     measure: Measure | None = None
     copied: bool = False
     receipts: tuple[str, ...] = ()
+    disowned: tuple[int, ...] = ()
 
 
 class Reader(Protocol):

@@ -44,6 +44,9 @@ ITEM, EVENT, COMPLETED = "i", "e", "c"
 TOOL = Entry._fields.index("tool")
 
 
+REPLY_END = 400  # characters of a reply that show whether a summary ends with it
+
+
 class Reader:
     """See ``base.Reader``. A copy is skipped with a reason that names what it repeats."""
 
@@ -63,6 +66,7 @@ class Reader:
         self._began = bool(state.get("began"))
         self._boundary = int(state.get("boundary", -1000))
         self._said = str(state.get("said", ""))
+        self._reply: list[Any] = list(state.get("reply", (0, "")))  # line and end of the newest reply
         self._turns: list[int] = list(state.get("turns", ()))
         self._calls: dict[str, str] = dict(state.get("calls", {}))
         self._mirrors = Mirrors(state.get("mirrors"))
@@ -82,6 +86,7 @@ class Reader:
             "began": self._began,
             "boundary": self._boundary,
             "said": self._said,
+            "reply": self._reply,
             "turns": self._turns,
             "calls": self._calls,
             "mirrors": self._mirrors.pending,
@@ -218,6 +223,7 @@ class Reader:
             key = text_key(entry.text)
             if entry.kind == "assistant":
                 self._said = key
+                self._reply = [self._line, entry.text.strip()[-REPLY_END:]]
             if not self._mirrors.is_copy(entry.kind, side, key, self._number):
                 kept.append(entry)
                 human = human or entry.kind == "user"
@@ -297,7 +303,17 @@ class Reader:
             kept = kept[1:]
         self._boundary = self._number
         self._began = True
-        return Parsed(tuple(kept), () if kept else ("duplicate of context_compacted",))
+        return Parsed(
+            tuple(kept), () if kept else ("duplicate of context_compacted",), disowned=self._summariser(payload)
+        )
+
+    def _summariser(self, payload: Payload) -> tuple[int, ...]:
+        """The line of the newest reply, if it is the summary itself: a local compaction asks the model for it, and
+        its answer stands in the rollout as if the agent had said it."""
+        line, end = self._reply
+        message = payload.get("message")
+        is_summary = bool(end) and isinstance(message, str) and message.strip().endswith(end)
+        return (int(line),) if is_summary and line else ()
 
     def _context_compacted(self, payload: Payload, found: list[Entry], stamp: Any) -> Parsed:
         if self._number - self._boundary <= BOUNDARY_WINDOW:

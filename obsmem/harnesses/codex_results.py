@@ -24,6 +24,10 @@ class Result(NamedTuple):
 _HEADER = re.compile(
     r"\A(?:(?:Chunk ID|Wall time|Exit code)[^\n]*\n)*?(?:Process exited with code|Exit code:) (-?\d+)\b"
 )
+_PREFACE = re.compile(
+    r"\A(?:(?:Chunk ID|Wall time|Exit code|Process exited|Process running|Original token count|Total output lines|"
+    r"Script (?:completed|failed))[^\n]*\n)+(?:Output:\n)?"
+)
 _FAILED = re.compile(
     r"(?i)(?:apply_patch verification failed|error:|failed |execution error|script failed|unsupported call|aborted"
     r"|exec command rejected|patch rejected|tool call error|err: )"
@@ -43,6 +47,12 @@ def result_of(output: Any) -> Result:
     if isinstance(output, dict):
         return _object_result(output)
     return Result(flatten(output))
+
+
+def preface_of(text: str) -> int:
+    """How many characters of an output's text are the lines that the harness puts before it."""
+    match = _PREFACE.match(text)
+    return match.end() if match else 0
 
 
 def _string_result(output: str) -> Result:

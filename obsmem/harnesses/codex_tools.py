@@ -12,7 +12,7 @@ from obsmem.core.model import Action, Entry
 from obsmem.harnesses.base import flatten
 from obsmem.harnesses.codex_actions import actions_of, run_actions, search_actions
 from obsmem.harnesses.codex_records import Payload, call_id, source_id, time_of, tool_name
-from obsmem.harnesses.codex_results import result_of
+from obsmem.harnesses.codex_results import preface_of, result_of
 
 _decode = json.JSONDecoder().raw_decode
 
@@ -75,7 +75,11 @@ def other_call(payload: Payload, stamp: Any, first: int) -> list[Entry]:
 
 def _result(payload: Payload, text: str, ok: bool | None, code: int | None, stamp: Any, first: int) -> list[Entry]:
     ident, call, at = source_id(payload), call_id(payload), time_of(stamp)
-    return [Entry(-1, ident, "tool_result", "tool", text, "", call, ok, at, True, None, first, (), code)]
+    return [
+        Entry(
+            -1, ident, "tool_result", "tool", text, "", call, ok, at, True, None, first, (), code, 0, preface_of(text)
+        )
+    ]
 
 
 def output(payload: Payload, stamp: Any, first: int) -> list[Entry]:

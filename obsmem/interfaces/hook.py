@@ -12,9 +12,14 @@ import time
 
 from obsmem.harnesses import REGISTRY, TURN_ENDS, load
 from obsmem.system import log, process
-from obsmem.system.blockfile import freeze
+from obsmem.system.blockfile import freeze, hold_nothing
 from obsmem.system.paths import data_home, session_folder
 from obsmem.system.state import read_state, switched_off
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from obsmem.core.model import HookEvent
+    from obsmem.harnesses.base import Harness
 
 PAYLOAD_LIMIT = 16 << 20  # bytes; a stop payload can carry the whole last answer
 LIMITS = {"turn_end": 5, "session_start": 15, "before_compact": 50, "session_end": 1}  # seconds, whole hook
@@ -55,25 +60,46 @@ def _run(home: str, arguments: list[str], script: str) -> str:
     if read_state(folder).off:
         return "off"
     work = [harness, "--transcript", what.transcript, "--session", what.session_id, "--cwd", what.cwd]
+    outcome = ""
     if what.kind == "before_compact":
         status = process.run(home, script, ["maintain", *work, "--before-compact"], COMPACT_SECONDS)
-        return "killed" if status is None else f"exit-{status}"
-    if what.kind == "session_end":
+        outcome = "killed" if status is None else f"exit-{status}"
+    elif what.kind == "session_end":
         process.start(home, script, ["maintain", *work])
-        return "started"
-    if what.kind == "session_start" and what.source not in ("startup", "clear", "resume"):
-        part, _ = _part(arguments)
-        _, parts = freeze(folder, time.time())
-        if not parts and part == 1:
-            process.run(home, script, ["maintain", *work, "--before-compact"], RENDER_SECONDS)
-            _, parts = freeze(folder, time.time())
-        text = parts[part - 1] if part <= len(parts) else ""
-        from obsmem.core.model import HookAnswer
+        outcome = "started"
+    elif what.kind == "session_start" and what.source not in ("startup", "clear", "resume"):
+        return _deliver(home, script, module, what, folder, work, _part(arguments))
+    _answer(module, what, "")
+    return outcome
 
-        _print(module.answer(what, HookAnswer(text)))
-        return f"part-{part}-of-{len(parts)}" if text else ""
-    _print(_nothing(module, what))
-    return ""
+
+def _deliver(
+    home: str, script: str, module: Harness, what: HookEvent, folder: str, work: list[str], part: tuple[int, int]
+) -> str:
+    """Give out one part of the block (all of it to a harness with a single handler). Where no rendering is due, the
+    first handler has one made, and the others wait for it: harnesses start them all at the same time."""
+    number, of = part
+    parts = freeze(folder, time.time())
+    if parts is None and number == 1:
+        process.run(home, script, ["maintain", *work, "--before-compact"], RENDER_SECONDS)
+        parts = freeze(folder, time.time())
+        if parts is None:
+            hold_nothing(folder)
+    elif parts is None:
+        deadline = time.monotonic() + RENDER_SECONDS + 1
+        while parts is None and time.monotonic() < deadline:
+            time.sleep(process.POLL_SECONDS)
+            parts = freeze(folder, time.time())
+    parts = parts or []
+    text = "\n".join(parts) if of == 1 else "".join(parts[number - 1 : number])
+    _answer(module, what, text)
+    return f"part-{number}-of-{len(parts)}" if text else ""
+
+
+def _answer(module: Harness, what: HookEvent, text: str) -> None:
+    from obsmem.core.model import HookAnswer
+
+    _print(module.answer(what, HookAnswer(text)))
 
 
 def _print(text: str) -> None:
@@ -82,13 +108,6 @@ def _print(text: str) -> None:
     data = text.encode("utf-8", "replace")
     while data:
         data = data[os.write(1, data) :]
-
-
-def _nothing(module: object, what: object) -> str:
-    """How this harness is told that there is nothing to say."""
-    from obsmem.core.model import HookAnswer
-
-    return module.answer(what, HookAnswer())  # type: ignore[attr-defined, no-any-return]
 
 
 def _end_turn(home: str, harness: str, script: str) -> str:

@@ -223,7 +223,7 @@ class CardBuilder:
     def _end_command(self, deed: Pending, entry: Entry, seqs: tuple[int, ...]) -> None:
         command = deed["command"]
         # A call that carries its own end has its line in its text, too; only a result's text is output.
-        output = entry.text if entry.kind == "tool_result" else entry.text.replace(command, "", 1)
+        output = entry.text[entry.preface :] if entry.kind == "tool_result" else entry.text.replace(command, "", 1)
         outcome = cards_commands.read_piped_outcome(command, output, entry.ok, entry.exit_code)
         subject = cards_commands.normalise(command)
         detail: dict[str, Any] = {}
@@ -241,11 +241,19 @@ class CardBuilder:
             detail["noise"] = True
         text = outcome.errors[0] if outcome.errors else outcome.summary
         self._add("command", seqs, entry.at, subject=subject, text=text, ok=outcome.ok, detail=detail)
-        for path in cards_commands.removed_paths(command) if outcome.ok is not False else ():
-            self._add("delete", seqs, entry.at, subject=relative_path(path, self._cwd), ok=True)
+        if outcome.ok is not False:
+            self._end_shell_edits(command, deed, entry, seqs)
         for name, message, branch in cards_commands.commits_in(command, output):
             more = {"branch": branch} if branch else {}
             self._add("commit", seqs, entry.at, subject=name, text=message, ok=True, detail=more)
+
+    def _end_shell_edits(self, command: str, deed: Pending, entry: Entry, seqs: tuple[int, ...]) -> None:
+        """Files that the command wrote, changed or took away itself."""
+        for kind, path, names in deed.get("files", ()):
+            detail = {"identifiers": names} if names else {}
+            self._add(kind, seqs, entry.at, subject=relative_path(path, self._cwd), ok=True, detail=detail)
+        for path in cards_commands.removed_paths(command):
+            self._add("delete", seqs, entry.at, subject=relative_path(path, self._cwd), ok=True)
 
     def _end_todo(self, deed: Pending, entry: Entry, seqs: tuple[int, ...]) -> None:
         self._todos = _merged_todos(self._todos, deed["items"], entry.text[:200])[:TODO_LIMIT]
@@ -264,7 +272,12 @@ def _deed(action: Action, entry: Entry, cwd: str) -> Pending | None:
     """What must be kept of an action until its result comes."""
     path = relative_path(action.path, cwd)
     if action.kind == "run" and action.command:
-        return {"kind": "command", "command": action.command[:COMMAND_KEPT]}
+        deed: Pending = {"kind": "command", "command": action.command[:COMMAND_KEPT]}
+        files = [
+            [kind, name, list(cards_edits.identifiers_brought(body, "", name))]
+            for kind, name, body in cards_edits.shell_edits(action.command)
+        ]
+        return {**deed, "files": files} if files else deed
     if action.kind in ("edit", "write") and action.path:
         added, removed = cards_edits.line_changes(action.new, action.old)
         names = cards_edits.identifiers_brought(action.new, action.old, action.path)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-IDENTIFIER_LIMIT = 12
+IDENTIFIER_LIMIT = 40
 LOCAL_LIMIT = 3
 TEXT_LIMIT = 200_000
 
@@ -79,6 +79,36 @@ def _patterns(path: str) -> tuple[re.Pattern[str], ...]:
     if path.endswith(_STYLES):
         return (_SELECTORS,)
     return (_DEFINITIONS, _ASSIGNMENTS, _LOCALS)
+
+
+_HERE = re.compile(
+    r"(?:^|[;&|\n(]\s*)(?:cat|tee)\b(?P<before>[^\n<]*)<<-?\s*(?P<quote>[\"']?)(?P<end>\w+)(?P=quote)(?P<after>[^\n]*)\n"
+    r"(?P<body>.*?)^\s*(?P=end)\s*$",
+    re.MULTILINE | re.DOTALL,
+)
+_TARGET = re.compile(r"(>>?)\s*([\"']?)([^\s\"'<>|;&]+)\2")
+_TEE = re.compile(r"\btee\s+(-a\s+)?([\"']?)([^\s\"'<>|;&-][^\s\"'<>|;&]*)\2")
+_IN_PLACE = re.compile(r"\b(?:sed|perl)\s+-[a-zA-Z]*i\S*\s+(?:-e\s+)?(?:'[^']*'|\"[^\"]*\")\s+([\w./@+-]+\.\w+)")
+
+
+def shell_edits(command: str) -> list[tuple[str, str, str]]:
+    """(kind, path, text) of the files that a shell command writes by a here-document or changes in place.
+
+    ``kind`` is write or edit (appended to, or changed by sed); the text is what was written, '' where it is not known.
+    """
+    if "<<" not in command and " -" not in command:
+        return []
+    found = []
+    for match in _HERE.finditer(command[:TEXT_LIMIT]):
+        line = match.group("before") + " " + match.group("after")
+        target = _TARGET.search(line)
+        tee = _TEE.search(match.group(0).split("\n", 1)[0])
+        if target and not target.group(3).startswith(("/dev/", "&")):
+            found.append(("edit" if target.group(1) == ">>" else "write", target.group(3), match.group("body")))
+        elif tee:
+            found.append(("edit" if tee.group(1) else "write", tee.group(3), match.group("body")))
+    found += [("edit", match.group(1), "") for match in _IN_PLACE.finditer(command[:TEXT_LIMIT])]
+    return found[:20]
 
 
 def line_changes(new: str, old: str) -> tuple[int, int]:

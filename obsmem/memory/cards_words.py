@@ -82,7 +82,8 @@ _ONE_OFF = re.compile(
     re.IGNORECASE,
 )
 _THIS_ONCE = re.compile(
-    r"\bi(?:['’]d| would) (?:\w+ )?(?:prefer|like)\b|\bi (?:really )?like (?:the|that|this|it|option|how)\b", re.IGNORECASE
+    r"\bi(?:['’]d| would) (?:\w+ )?(?:prefer|like)\b|\bi (?:really )?like (?:the|that|this|it|option|how)\b",
+    re.IGNORECASE,
 )
 _LASTING = re.compile(
     r"\b(?:never|always|from now on|going forward|in (?:the )?future,|whenever|every time|prefer)\b|总是|始终|以后|今后|ab jetzt|désormais|siempre|nunca",
@@ -282,7 +283,7 @@ def question_in(text: str) -> str:
 def is_preamble(text: str) -> bool:
     """True for an agent's text that only announces a tool call ("Let me look at the tests:")."""
     bare = text.strip()
-    if len(bare) < 40 or bare.endswith((":", "：")):
+    if bare.endswith((":", "：")):
         return True
     if len(bare) >= 300:
         return False

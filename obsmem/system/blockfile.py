@@ -1,7 +1,7 @@
 """The rendered block as a file that a hook can deliver without a database, part by part.
 
 Invariants: the text that one delivery hands out never changes, however many hooks ask for its parts, in whatever
-order and at the same time; a file that was cut short is no block. On the hook path: ``os`` and our ``files`` only.
+order and at the same time; it is never older than the compaction that it follows; a file that was cut short is no block. On the hook path: ``os`` and our ``files`` only.
 
 Format: ``obsmem-block 1 <delivery> <number of parts>``, newline, then for each part its length in bytes, newline, and
 the part.
@@ -15,8 +15,10 @@ from obsmem.system.files import read_bytes, remove, write_atomic
 
 NEXT = "block.next"
 CURRENT = "block.current"
+DUE = "block.due"
 MAGIC = b"obsmem-block 1 "
 HELD_SECONDS = 60  # the handlers of one session start all come within this time
+DUE_SECONDS = 1800  # a compaction comes within this time, or never (a refused one has its hook, too)
 LIMIT = 1 << 20
 
 
@@ -29,31 +31,51 @@ def write_next(folder: str, delivery: str, parts: tuple[str, ...]) -> None:
     write_atomic(os.path.join(folder, NEXT), b"".join(pieces))
 
 
-def release(folder: str) -> None:
-    """End the current delivery: the next session start freezes the newest rendering."""
-    remove(os.path.join(folder, CURRENT))
+def make_due(folder: str) -> None:
+    """Say that the newest rendering holds everything up to the compaction that is about to come."""
+    write_atomic(os.path.join(folder, DUE), b"", durable=False)
 
 
-def freeze(folder: str, now: float) -> tuple[str, list[str]]:
-    """(delivery, parts) of the block that is being delivered, freezing the newest rendering if none is.
+def freeze(folder: str, now: float) -> list[str] | None:
+    """The parts of the block that is being delivered; None where nothing is ready.
 
-    The first caller links ``block.next`` to ``block.current``; all others within HELD_SECONDS find that one. ("", [])
-    where nothing was rendered.
+    A rendering that was made due is frozen by whoever takes the due mark first: it becomes ``block.current``, and all
+    that ask within HELD_SECONDS get that one. Without a mark the newest rendering may be older than what the
+    compaction took away, so it is not delivered: the caller has it made first.
     """
     current = os.path.join(folder, CURRENT)
-    try:
-        if now - os.lstat(current).st_ctime > HELD_SECONDS:
+    if _take(os.path.join(folder, DUE), now):
+        remove(current)
+        try:
+            os.link(os.path.join(folder, NEXT), current)
+            # A link shares the times of the rendering; the delivery begins now.
+            os.utime(current, (now, now))
+        except OSError:
+            write_atomic(current, read_bytes(os.path.join(folder, NEXT), LIMIT), durable=False)
+        parts = read(current)[1]
+        if not parts:
             remove(current)
-    except OSError:
-        pass
+        return parts or None
     try:
-        os.link(os.path.join(folder, NEXT), current)
-    except FileExistsError:
-        pass
+        held = abs(now - os.stat(current).st_mtime) <= HELD_SECONDS
     except OSError:
-        # No hard links here, or nothing rendered: deliver the newest rendering as it is.
-        return read(os.path.join(folder, NEXT))
-    return read(current)
+        held = False
+    return read(current)[1] if held else None
+
+
+def hold_nothing(folder: str) -> None:
+    """Begin a delivery of nothing, so that the other handlers of this session start need not wait for one."""
+    write_atomic(os.path.join(folder, CURRENT), b"", durable=False)
+
+
+def _take(mark: str, now: float) -> bool:
+    """Take a mark away; True for the one that did, if it is not too old to be about this compaction."""
+    try:
+        age = now - os.stat(mark).st_mtime
+        os.unlink(mark)
+    except OSError:
+        return False
+    return age <= DUE_SECONDS
 
 
 def read(path: str) -> tuple[str, list[str]]:

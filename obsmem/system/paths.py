@@ -1,6 +1,6 @@
 """Where things lie: the data folder, and one small folder per session inside it.
 
-Kept importable on the hook path: ``os`` and ``sys`` only. Invariant: the same transcript always leads to the same
+Kept importable on the hook path: built-in modules only. Invariant: the same transcript always leads to the same
 session folder, whoever asks (a hook with a payload, the maintainer with a path).
 """
 
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+from binascii import crc32  # built in; hashlib would cost a hook 13 ms
 
 APP = "observational-memory"
 HOME_VARIABLE = "OBSERVATIONAL_MEMORY_HOME"
@@ -40,7 +41,8 @@ def safe_name(text: str, limit: int = 120) -> str:
 
 
 def session_folder(home: str, harness: str, transcript: str, session_id: str) -> str:
-    """The folder of a session's small files. Named by the transcript's stem where there is one, else by session id."""
+    """The folder of a session's small files: the transcript's stem (in a database, the session id), and a checksum of
+    the transcript's whole path, since two projects may have files of one name."""
     stem = transcript.replace("\\", "/").rsplit("/", 1)[-1] if transcript else ""
     is_database = stem.endswith((".db", ".vscdb"))
     if stem and not is_database:
@@ -49,4 +51,5 @@ def session_folder(home: str, harness: str, transcript: str, session_id: str) ->
                 stem = stem[: -len(ending)]
     else:
         stem = session_id
-    return os.path.join(home, "sessions", harness, safe_name(stem or "unknown"))
+    mark = crc32(os.fsencode(transcript or session_id))
+    return os.path.join(home, "sessions", harness, f"{safe_name(stem or 'unknown')}-{mark:08x}")

@@ -7,6 +7,7 @@ reading it gives a valid State; a hook that finds none falls back to the default
 from __future__ import annotations
 
 import os
+import time
 
 from obsmem.system.files import read_bytes, write_atomic
 
@@ -16,6 +17,7 @@ PROJECT_OFF_FILE = ".observational-memory-off"
 AGAIN_FILE = "again"
 OFF_VARIABLE = "OBSERVATIONAL_MEMORY_OFF"
 WORKER_VARIABLE = "OBSERVATIONAL_MEMORY_WORKER"
+OFF_SECONDS = 600
 DEFAULT_RATE = 0.12  # tokens per byte of transcript: most of a record is envelope, which no model reads
 DEFAULT_AFTER = 10_000  # tokens
 
@@ -36,9 +38,13 @@ class State:
 
 
 def read_state(folder: str) -> State:
-    """Read a session's state file; defaults for what is missing or broken."""
+    """Read a session's state file; defaults for what is missing or broken.
+
+    ``off`` counts for OFF_SECONDS only: then the maintainer is started again to see whether memory is still off.
+    """
     values = {}
-    for line in read_bytes(os.path.join(folder, STATE_FILE), 4096).split(b"\n"):
+    path = os.path.join(folder, STATE_FILE)
+    for line in read_bytes(path, 4096).split(b"\n"):
         name, _, value = line.partition(b" ")
         values[name] = value
     try:
@@ -46,9 +52,9 @@ def read_state(folder: str) -> State:
             int(values.get(b"read", b"0")),
             float(values[b"rate"]) if b"rate" in values else DEFAULT_RATE,
             int(values[b"after"]) if b"after" in values else DEFAULT_AFTER,
-            values.get(b"off") == b"1",
+            values.get(b"off") == b"1" and time.time() - os.stat(path).st_mtime < OFF_SECONDS,
         )
-    except ValueError:
+    except (ValueError, OSError):
         return State()
 
 

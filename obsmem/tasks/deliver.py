@@ -14,7 +14,7 @@ from obsmem.core.fold import State, fold
 from obsmem.core.model import Block
 from obsmem.memory.render import render
 from obsmem.store.archive import StoredSession
-from obsmem.system.blockfile import release, write_next
+from obsmem.system.blockfile import make_due, write_next
 from obsmem.tasks.cards import cards_of
 from obsmem.tasks.remember import remember
 from obsmem.tasks.store import Store
@@ -40,7 +40,7 @@ def make_block(
 
 
 def leave_block(store: Store, stored: StoredSession, clock: Clock, *, fresh: bool = False) -> Block:
-    """Render and leave the block for the next delivery. ``fresh`` ends the delivery that may be going on."""
+    """Render and leave the block for the next delivery. ``fresh`` makes it due: a compaction comes."""
     block = make_block(store, stored, clock)
     folder = store.folder_of(stored)
     if block.parts:
@@ -53,8 +53,8 @@ def leave_block(store: Store, stored: StoredSession, clock: Clock, *, fresh: boo
             block.tokens,
             "compact" if fresh else "turn",
         )
-    if fresh:
-        release(folder)
+        if fresh:
+            make_due(folder)
     return block
 
 

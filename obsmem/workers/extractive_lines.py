@@ -60,7 +60,7 @@ def code(text: str, limit: int = 200) -> str:
 
 
 def names(values: list[str], limit: int = 8) -> str:
-    """Names in a row, the first ``limit`` of them, with a mark for more."""
+    """Names in a row, the first ``limit`` of them, with a mark for more (a count would be in no cited entry)."""
     return ", ".join(values[:limit]) + (f", {CUT}" if len(values) > limit else "")
 
 

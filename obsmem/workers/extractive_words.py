@@ -14,6 +14,7 @@ from obsmem.workers.extractive_lines import CUT, NOTE_LIMIT, clip, code, one_lin
 SHORT_WORDS = 300
 SHORT_ANSWER = 120
 DECISIONS_A_TURN = 3
+SHORTEST_CONCLUSION = 40  # characters; "Done." helps nobody later
 FINDINGS_A_TURN = 6
 FINDING_LENGTH = 160  # characters; shorter words in the middle of a turn announce more than they find
 
@@ -143,7 +144,7 @@ def _agent(facts: list[Fact], sight: Sight, answered: set[int]) -> list[Draft | 
         if fact is not conclusion:
             drafts.append(_draft(clip(f"Agent: {plain(fact.text)}"), "medium", sight, fact))
             written += drafts[-1].text if drafts[-1] else ""
-    if conclusion is not None:
+    if conclusion is not None and len(conclusion.text) >= SHORTEST_CONCLUSION:
         lines = _in_two(plain(conclusion.text))
         drafts += [_draft(line, "medium", sight, conclusion) for line in lines]
         written += " ".join(lines)

@@ -14,6 +14,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from obsmem.system.paths import session_folder
+
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPT = ROOT / "observational_memory.py"
 DEMO = ROOT / "fixtures" / "demo"
@@ -62,7 +64,7 @@ class Place:
     @property
     def notes_folder(self) -> Path:
         """The session's folder of small files."""
-        return self.home / "sessions" / "claude-code" / SESSION
+        return Path(session_folder(str(self.home), "claude-code", str(self.transcript), SESSION))
 
     @property
     def log(self) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from obsmem.memory.cards_edits import identifiers_brought, line_changes
+from obsmem.memory.cards_edits import identifiers_brought, line_changes, shell_edits
 
 
 @pytest.mark.parametrize(
@@ -41,8 +41,8 @@ def test_names_that_were_there_before_are_not_new() -> None:
     assert identifiers_brought("def load():\n    return 2\n\ndef save():\n    pass\n", old, "a.py") == ("save",)
 
 
-def test_at_most_twelve_names() -> None:
-    assert len(identifiers_brought("".join(f"def f_{n}(): ...\n" for n in range(50)), "", "a.py")) == 12
+def test_at_most_forty_names() -> None:
+    assert len(identifiers_brought("".join(f"def f_{n}(): ...\n" for n in range(60)), "", "a.py")) == 40
 
 
 @pytest.mark.parametrize(
@@ -51,3 +51,20 @@ def test_at_most_twelve_names() -> None:
 )
 def test_lines_added_and_removed(new: str, old: str, changes: tuple[int, int]) -> None:
     assert line_changes(new, old) == changes
+
+
+@pytest.mark.parametrize(
+    ("command", "edits"),
+    [
+        ("cat > b.py <<'EOF'\ndef f(): ...\nEOF", [("write", "b.py", "def f(): ...\n")]),
+        ("mkdir -p x && cat <<END > x/a.sh\necho hi\nEND\nchmod +x x/a.sh", [("write", "x/a.sh", "echo hi\n")]),
+        ("cat >> notes.md <<EOF\nmore\nEOF", [("edit", "notes.md", "more\n")]),
+        ("tee -a .env <<EOF\nA=1\nEOF", [("edit", ".env", "A=1\n")]),
+        ("sed -i 's/a/b/' src/a.py && pytest", [("edit", "src/a.py", "")]),
+        ("git commit -m \"$(cat <<'EOF'\nSay why\nEOF\n)\"", []),
+        ("python3 - <<'PY'\nopen('x')\nPY", []),
+        ("cat a > /dev/null", []),
+    ],
+)
+def test_files_that_a_shell_command_writes(command: str, edits: list[tuple[str, str, str]]) -> None:
+    assert shell_edits(command) == edits
