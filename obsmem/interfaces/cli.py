@@ -36,7 +36,7 @@ def main(arguments: list[str] | None = None) -> int:
         sys.stdout.flush()  # a reader that has gone away shows here, and not when Python ends
         return status
     except ObsmemError as error:
-        sys.stderr.write(f"{error}\n")
+        sys.stderr.write(f"{_as_called_here(str(error))}\n")
         return error.exit_code
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # the reader has seen enough
@@ -53,6 +53,13 @@ def main(arguments: list[str] | None = None) -> int:
 def recall_main() -> int:
     """The console script ``recall``."""
     return main(["recall", *sys.argv[1:]])
+
+
+def _as_called_here(text: str) -> str:
+    """A message whose hints name this program as this machine's shell finds it."""
+    from obsmem.tasks.deliver import command
+
+    return text.replace("'observational-memory ", f"'{command()} ")
 
 
 def _record_interpreter() -> None:

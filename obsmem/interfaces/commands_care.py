@@ -15,7 +15,7 @@ from obsmem.system import config as configuration
 from obsmem.system import log
 from obsmem.system.launcher import write_launcher
 from obsmem.system.paths import data_home
-from obsmem.tasks.deliver import installed_script
+from obsmem.tasks.deliver import command, installed_script
 from obsmem.tasks.forget import apply_retention, forget_entry, forget_session, undo_forget
 from obsmem.tasks.fsck import check_home
 from obsmem.tasks.maintain import maintain
@@ -59,7 +59,7 @@ def run_forget(arguments: argparse.Namespace) -> int:
         say("The harness's own transcript is not touched: remove it there if it should be gone from this machine.")
         if stored is not None:
             name = f"{stored.session.harness}/{stored.session.id}"
-            say(f"It will not be read again, unless 'observational-memory forget {name} --undo' allows it.")
+            say(f"It will not be read again, unless '{command()} forget {name} --undo' allows it.")
     return 0
 
 

@@ -300,10 +300,13 @@ def _take_in(store: Store, found: list[Found], *, as_json: bool, final: bool = F
         write_hook_state(store, read.stored, one.source.path)
         session = find_session(store, read.stored.session.handle).session
         if not as_json:
-            say(
-                f"{session.handle}  {many(read.records, 'record')} · {many(read.entries, 'entry')} · {size(read.bytes)} · "
-                f"{many(done.notes, 'note')} · {many(done.reflections, 'reflection')}  {one.source.path}"
+            what = (
+                f"{many(read.records, 'record')} · {many(read.entries, 'entry')} · {size(read.bytes)} · "
+                f"{many(done.notes, 'note')} · {many(done.reflections, 'reflection')}"
+                if read.records or done.stretches
+                else "nothing new"
             )
+            say(f"{session.handle}  {what}  {one.source.path}")
         values.append({"path": one.source.path, "session": session.handle, "records": read.records, "entries": read.entries,
                        "bytes": read.bytes, "skipped": dict(read.skipped), **done._asdict()})  # fmt: skip
     if as_json:

@@ -25,7 +25,10 @@ def warn(text: str) -> None:
 
 def agreed(question: str) -> bool:
     """Ask a person; False where nobody sits at the other end."""
-    return sys.stdin.isatty() and input(f"{question} [y/N] ").strip().lower() in ("y", "yes")
+    try:
+        return sys.stdin.isatty() and input(f"{question} [y/N] ").strip().lower() in ("y", "yes")
+    except EOFError:
+        return False
 
 
 def make_streams_safe() -> None:

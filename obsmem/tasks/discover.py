@@ -42,7 +42,9 @@ def find_below(path: str, harness: str = "") -> Iterator[Found]:
 
 
 def find_on_machine(home: str, only: str = "") -> Iterator[Found]:
-    """Yield every session of every harness below a home folder."""
+    """Yield every session of every harness (``only`` one, where named) below a home folder. Raises UsageError."""
+    if only:
+        load(only)
     for name in REGISTRY:
         if only and name != only:
             continue

@@ -62,6 +62,8 @@ FAILURES = [
     (("forget", "nobody"), 3, "sessions"),
     (("forget", "codex/nobody", "--undo"), 3, "HARNESS/SESSION-ID"),
     (("hooks", "nobody"), 2, "There is no harness"),
+    (("sync", "--harness", "nobody"), 2, "There is no harness"),
+    (("ingest", str(DEMO), "--harness", "nobody"), 2, "There is no harness"),
     (("replay", str(DEMO), "--at", "x"), 2, "150000t"),
     (("replay", str(DEMO), "--at", "-3"), 2, "150000t"),
 ]
@@ -76,6 +78,11 @@ def test_a_failure_is_one_sentence_that_says_what_to_do(
     assert output.status == status
     assert one_sentence(output.err) and hint in output.err
     assert output.out == ""
+
+
+def test_hints_name_the_program_as_it_is_called_here(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    assert f"Run '{sys.executable} {SCRIPT} ingest PATH'" in run("sessions").err
 
 
 @pytest.mark.parametrize("arguments", [("sessions",), ("status",), ("recall", "3fa9c1d"), ("notes",), ("block",)])

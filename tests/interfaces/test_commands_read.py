@@ -149,6 +149,7 @@ def test_ingest_twice_adds_nothing(run: Run) -> None:
     counts = value(run, "status")
     again = value(run, "ingest", str(DEMO))
     assert all(one["entries"] == one["notes"] == one["records"] == one["bytes"] == 0 for one in again)
+    assert run("ingest", str(CLAUDE)).out == f"g3vo  nothing new  {CLAUDE}\n"
     same = value(run, "status")
     assert (same["entries"], same["notes"], same["bytes"]) == (counts["entries"], counts["notes"], counts["bytes"])
 

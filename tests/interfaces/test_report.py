@@ -75,3 +75,6 @@ def test_a_bar_is_drawn_for_a_terminal_only(monkeypatch: pytest.MonkeyPatch) -> 
 def test_nobody_agrees_where_nobody_is(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", io.StringIO("y\n"))
     assert report.agreed("Remove it?") is False
+    monkeypatch.setattr(sys, "stdin", io.StringIO(""))
+    monkeypatch.setattr(sys.stdin, "isatty", lambda: True)
+    assert report.agreed("Remove it?") is False
