@@ -63,16 +63,15 @@ def _as_called_here(text: str) -> str:
 
 
 def _record_interpreter() -> None:
-    """Hooks run without packages and start their work under an interpreter that has them: this one, if none is known."""
+    """Hooks run without packages and start their work under an interpreter that has them: this one, if the recorded one
+    is gone or none was."""
     from obsmem.system.launcher import record_interpreter
     from obsmem.system.paths import data_home
-    from obsmem.system.process import interpreter
+    from obsmem.system.process import recorded_interpreter
 
     home = data_home()
-    if os.path.isdir(home) and os.access(home, os.W_OK) and interpreter(home) != sys.executable:
-        recorded = os.path.join(home, "interpreter")
-        if not os.path.exists(recorded):
-            record_interpreter(home)
+    if os.path.isdir(home) and os.access(home, os.W_OK) and not recorded_interpreter(home):
+        record_interpreter(home)
 
 
 def _missing_packages() -> list[str]:

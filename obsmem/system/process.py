@@ -18,10 +18,15 @@ POLL_SECONDS = 0.01
 KILL = 9
 
 
-def interpreter(home: str) -> str:
-    """The interpreter that has our packages, as recorded in the data folder; else the one that runs this."""
+def recorded_interpreter(home: str) -> str:
+    """The interpreter that has our packages, as recorded in the data folder; '' where none is, or it is gone."""
     recorded = read_bytes(os.path.join(home, INTERPRETER_FILE), 4096).decode("utf-8", "replace").strip()
-    return recorded if recorded and os.path.exists(recorded) else sys.executable
+    return recorded if recorded and os.path.exists(recorded) else ""
+
+
+def interpreter(home: str) -> str:
+    """The recorded interpreter, else the one that runs this."""
+    return recorded_interpreter(home) or sys.executable
 
 
 def start(home: str, script: str, arguments: list[str]) -> int:
