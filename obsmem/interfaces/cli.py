@@ -70,8 +70,11 @@ def _record_interpreter() -> None:
     from obsmem.system.process import recorded_interpreter
 
     home = data_home()
-    if os.path.isdir(home) and os.access(home, os.W_OK) and not recorded_interpreter(home):
-        record_interpreter(home)
+    if os.path.isdir(home) and not recorded_interpreter(home):
+        try:
+            record_interpreter(home)
+        except OSError:
+            pass  # in an agent's sandbox nothing may be written; hooks find their own way
 
 
 def _missing_packages() -> list[str]:
