@@ -20,8 +20,6 @@ from obsmem.core.model import Block, Memory, Session
 from obsmem.core.tokens import estimate
 from obsmem.harnesses.base import OWN_BLOCK
 from obsmem.memory.sections import (
-    Line,
-    View,
     command_lines,
     file_lines,
     note_lines,
@@ -30,6 +28,7 @@ from obsmem.memory.sections import (
     pin_lines,
     reflection_lines,
 )
+from obsmem.memory.wording import Line, View
 
 PART_BYTES = 9_500
 MOST_PARTS = 4

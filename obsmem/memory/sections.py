@@ -8,17 +8,13 @@ taken from a harness's own summary. Every line is one line, masked, and without 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
 
-from obsmem.core.clean import one_line
-from obsmem.core.clock import Clock
 from obsmem.core.fold import CommandState, FileState, Instruction, State
 from obsmem.core.ids import entry_id
-from obsmem.core.mask import mask
 from obsmem.core.model import Fact, Memory, Note, Pin
 from obsmem.core.tokens import estimate
-from obsmem.harnesses.base import OWN_BLOCK
+from obsmem.memory.wording import Line, View, clean, clip, clip_names
 
 WORDS_LIMIT = 2_000  # characters of the last instruction; head and tail beyond
 EARLIER_LIMIT = 600  # characters of an earlier instruction
@@ -28,61 +24,11 @@ LINE_LIMIT = 400  # characters of any other line's text
 REPORT_LIMIT = 800  # characters of what the agent last reported
 PIN_LIMIT = 2_000
 RECENT_COMMANDS = 8  # of the newest commands, also those are listed that just ended well
+BARE_TOKENS = (
+    4  # an earlier "yes" or "3" of at most this, that asks for nothing and answers no known question, tells nothing
+)
 SHORT_ANSWER = 40  # characters: a last instruction this short leans on the one before it
 SHORTEST_WORDS = 40  # characters of the last instruction that are shown however small the room is
-
-
-class Line(NamedTuple):
-    """A candidate line. ``rank`` says who is chosen first (lowest), ``order`` where it then stands (lowest on top).
-
-    ``ids`` are the notes, ``seqs`` the entries that it shows.
-    """
-
-    text: str
-    rank: tuple[float, ...]
-    order: float
-    ids: tuple[str, ...] = ()
-    seqs: tuple[int, ...] = ()
-
-    @property
-    def cost(self) -> int:
-        """Tokens of the line with its newline."""
-        return estimate(self.text + "\n")
-
-
-class View(NamedTuple):
-    """How things are written here: the session's handle, the clock, how to recall, and the day that needs no date."""
-
-    handle: str
-    clock: Clock
-    recall: str
-    day: str
-
-    def when(self, at: int) -> str:
-        """The minute of a time; with its date where that is another day than the newest."""
-        if at <= 0:
-            return ""
-        minute = self.clock(at)
-        return minute[11:] if minute[:10] == self.day else minute[5:]
-
-    def source(self, at: int, *seqs: int) -> str:
-        """``(14:02, 7c2e.812)``: the time and the entries behind a line."""
-        names = [entry_id(self.handle, seq) for seq in seqs if seq >= 0]
-        return "(" + ", ".join(part for part in (self.when(at), *names) if part) + ")"
-
-
-def clean(text: str) -> str:
-    """A text as it may stand in a block: one line, masked, and without tags that would open or end a block."""
-    return _OWN_TAG.sub("‹", mask(one_line(text)))
-
-
-def clip(text: str, limit: int, more: str = "") -> str:
-    """Head and tail of a text around a mark, in at most ``limit`` characters (plus the mark)."""
-    if len(text) <= limit:
-        return text
-    head = text[: limit * 2 // 3].rstrip()
-    tail = text[-(limit // 3) :].lstrip()
-    return f"{head} […{len(text) - len(head) - len(tail)} characters{more}…] {tail}"
 
 
 def now_lines(state: State, view: View, room: int = 1 << 30) -> list[Line]:
@@ -226,12 +172,20 @@ def _said(label: str, fact: Fact, view: View, rank: tuple[float, ...], order: fl
 
 
 def _earlier_words(state: State, view: View, shown: set[int], asked: Mapping[int, str]) -> list[Line]:
-    """Everything else that the human said, newest first."""
-    said = [one for one in state.instructions if one.seq not in shown]
-    return [
-        _words("Earlier", one, view, EARLIER_LIMIT, (7, number), 60 + number * 0.001, asked)
-        for number, one in enumerate(reversed(said))
-    ]
+    """Everything else that the human said, newest first; an answer that only repeats a newer one is passed over, and
+    short answers are the first to go."""
+    lines: list[Line] = []
+    told: set[tuple[str, str]] = set()
+    for number, said in enumerate(reversed([one for one in state.instructions if one.seq not in shown])):
+        question = asked.get(said.seq, "")
+        bare = estimate(said.words) <= BARE_TOKENS and set(said.cues) <= {"decide"}
+        if bare and (not question or (question, said.words) in told):
+            continue
+        told.add((question, said.words))
+        lines.append(
+            _words("Earlier", said, view, EARLIER_LIMIT, (8 if bare else 7, number), 60 + number * 0.001, asked)
+        )
+    return lines
 
 
 def _answers(state: State, view: View) -> list[Line]:
@@ -315,18 +269,6 @@ def _file_text(file: FileState, view: View, disk: Mapping[str, str]) -> str:
     return f"{clean(file.path)}  {deed} {view.source(file.last_edit_at, file.last_edit_seq)}{listed}{_disk(file, disk)}"
 
 
-def clip_names(names: Iterable[str], limit: int) -> str:
-    """Names joined by commas in at most ``limit`` characters; the rest is counted."""
-    kept, size, rest = [], 0, 0
-    for name in names:
-        if rest or size + len(name) + 2 > limit:
-            rest += 1
-            continue
-        kept.append(name)
-        size += len(name) + 2
-    return ", ".join(kept) + (f" (+{rest})" if rest else "")
-
-
 def _disk(file: FileState, disk: Mapping[str, str]) -> str:
     mark = disk.get(file.path, "")
     if mark == "gone" and file.deleted:
@@ -356,7 +298,6 @@ def reflection_lines(memory: Memory, short: Mapping[str, str]) -> list[Line]:
     ]
 
 
-_OWN_TAG = re.compile(rf"<(?=/?{OWN_BLOCK[1:].strip()})")
 _CHECK = re.compile(
     r"\b(?:tests?|pytest|unittest|jest|vitest|mocha|rspec|tox|nox|lint|eslint|ruff|mypy|pyright|flake8|tsc|clippy|vet|build|"
     r"compile|make|cargo check|gradle|mvn|check|typecheck|fmt|format|validate|verify)\b"

@@ -7,7 +7,8 @@ import pytest
 from obsmem.core.clock import utc_minute
 from obsmem.core.fold import CommandState, State
 from obsmem.core.model import Action, Fact, Memory, Pin
-from obsmem.memory.sections import View, clean, clip, clip_names, file_lines, is_check, now_lines, pin_lines
+from obsmem.memory.sections import file_lines, is_check, now_lines, pin_lines
+from obsmem.memory.wording import View, clean, clip, clip_names
 from tests.memory.card_entries import Script
 from tests.memory.state_maker import block, note, state, text
 
@@ -45,6 +46,23 @@ def test_a_short_answer_brings_the_words_before_it() -> None:
     script.user("Write the importer for the new price list, with a dry run.")
     script.user("yes")
     assert section(text(state(script)), "Now")[1].startswith('Before it (00:01, abcd.0): "Write the importer')
+
+
+def test_a_yes_that_repeats_a_yes_or_answers_nothing_known_is_passed_over() -> None:
+    script = Script()
+    script.user("Use pnpm")
+    for question in ("Shall I write the next story?", "Shall I write the next story?", "Is the table right?"):
+        script.agent(question)
+        script.user("yes")
+    script.agent("Here it is.")
+    script.user("ok")
+    script.user("Now write the release notes, and keep them short.")
+    earlier = [line for line in section(text(state(script)), "Now") if line.startswith("Earlier")]
+    assert [line.partition(") ")[2] for line in earlier[:2]] == [
+        'to "Is the table right?": "yes"',
+        'to "Shall I write the next story?": "yes"',
+    ]
+    assert len(earlier) == 3 and earlier[2].endswith(': "Use pnpm"')
 
 
 def test_standing_orders_are_listed_newest_first_and_once() -> None:
