@@ -9,12 +9,13 @@ from __future__ import annotations
 import hashlib
 import zlib
 from collections.abc import Collection, Iterator, Sequence
-from typing import Any, NamedTuple
 
 from obsmem.core.errors import NotFound, StoreError
 from obsmem.core.ids import handle_candidates
-from obsmem.core.model import EntryKind, Place, Session, Speaker
-from obsmem.store.archive_schema import KIND_CODES, KINDS, MIGRATIONS, OBSERVABLE, SEQ_BITS, SPEAKERS, row_number
+from obsmem.core.model import Place, Session
+from obsmem.store.archive_rows import EntryRow, SourceRow, entry_row, key_text, session_hash, source_row, stored_session
+from obsmem.store.archive_rows import StoredSession as StoredSession  # also imported from here
+from obsmem.store.archive_schema import KIND_CODES, MIGRATIONS, OBSERVABLE, SEQ_BITS, row_number
 from obsmem.store.schema import open_database, transaction
 
 _SESSION_COLUMNS = (
@@ -22,58 +23,6 @@ _SESSION_COLUMNS = (
     "s.name, s.role, s.model, s.window, s.last_seq, s.updated_at, s.parent_id, s.rewinds"
 )
 _SESSION_FROM = "FROM sessions s LEFT JOIN sessions p ON p.no = s.parent"
-
-
-class StoredSession(NamedTuple):
-    """A session with what only the store knows: its number, its last seq (-1 when empty), when it last grew (ms), and
-    how often its live path changed."""
-
-    no: int
-    session: Session
-    last_seq: int
-    updated_at: int
-    parent_id: str
-    rewinds: int = 0
-
-
-class EntryRow(NamedTuple):
-    """An entry as stored: everything but its text, which its record's bytes yield (block ``block`` of them)."""
-
-    no: int
-    seq: int
-    source: int
-    segment: int
-    start: int
-    size: int
-    sha256: bytes
-    block: int
-    line: int
-    kind: EntryKind
-    speaker: Speaker
-    at: int
-    tokens: int
-    active: bool
-    copied: bool
-    alias: int | None
-    replaced_by: int | None
-
-
-class SourceRow(NamedTuple):
-    """How far a source was read: bytes, lines, the reader's state, and the hash of the last bytes read."""
-
-    no: int
-    session: int
-    path: str
-    generation: int
-    kind: str
-    offset: int
-    line: int
-    state: str
-    tail: bytes
-    tail_size: int
-    torn: bool
-    skipped: str
-    read_at: int
 
 
 class Archive:
@@ -146,11 +95,11 @@ class Archive:
         rows = self.connection.execute(
             f"SELECT {_SESSION_COLUMNS} {_SESSION_FROM} ORDER BY s.updated_at DESC, s.no DESC"
         )
-        return [_stored_session(row) for row in rows]
+        return [stored_session(row) for row in rows]
 
     def _one(self, sql: str, values: tuple[object, ...]) -> StoredSession | None:
         row = self.connection.execute(sql, values).fetchone()
-        return None if row is None else _stored_session(row)
+        return None if row is None else stored_session(row)
 
     # --- entries
 
@@ -163,12 +112,12 @@ class Archive:
             f"SELECT * FROM entries WHERE no BETWEEN ? AND ?{condition} ORDER BY no", (low, high)
         )
         for row in cursor:
-            yield _entry_row(row)
+            yield entry_row(row)
 
     def entry(self, session: int, seq: int) -> EntryRow | None:
         """One entry, or None."""
         row = self.connection.execute("SELECT * FROM entries WHERE no=?", (row_number(session, seq),)).fetchone()
-        return None if row is None else _entry_row(row)
+        return None if row is None else entry_row(row)
 
     def observable(self, session: int, first: int, last: int | None = None) -> Iterator[EntryRow]:
         """Yield the entries in a range that an observer may read: no copies, only the newest version of each."""
@@ -232,28 +181,36 @@ class Archive:
         source = self.source(entry.source)
         row = self.connection.execute("SELECT offset FROM segments WHERE no=?", (entry.segment,)).fetchone()
         offset = row[0] + entry.start if row and source.kind != "rows" else 0
-        key = ""
-        if source.kind == "rows":
-            found = self.connection.execute(
-                "SELECT key FROM rows WHERE source=? AND first_seq<=? AND last_seq>=?",
-                (entry.source, entry.seq, entry.seq),
-            ).fetchone()
-            key = found[0] if found else ""
+        key = self._key_of(entry) if source.kind == "rows" else ""
         return Place(source.path, entry.line, offset, entry.size, entry.sha256.hex(), source.kind if key else "", key)
+
+    def _key_of(self, entry: EntryRow) -> str:
+        """The key of the row that an entry, or its newest version, stands in; '' where it says nothing any more."""
+        session, newest = entry.no >> SEQ_BITS, entry
+        while newest.replaced_by is not None:
+            successor = self.entry(session, newest.replaced_by) if newest.replaced_by >= 0 else None
+            if successor is None:
+                return ""
+            newest = successor
+        found = self.connection.execute(
+            "SELECT key FROM rows WHERE source=? AND first_seq<=? AND last_seq>=?",
+            (entry.source, newest.seq, newest.seq),
+        ).fetchone()
+        return found[0] if found else ""
 
     # --- sources
 
     def sources(self, session: int) -> list[SourceRow]:
         """Everything that was read for a session, oldest generation first."""
         rows = self.connection.execute("SELECT * FROM sources WHERE session=? ORDER BY no", (session,))
-        return [_source_row(row) for row in rows]
+        return [source_row(row) for row in rows]
 
     def source(self, number: int) -> SourceRow:
         """One source. Raises StoreError if the archive has none of that number."""
         row = self.connection.execute("SELECT * FROM sources WHERE no=?", (number,)).fetchone()
         if row is None:
             raise StoreError(f"The archive has no source {number}. Run 'observational-memory fsck'.")
-        return _source_row(row)
+        return source_row(row)
 
     def bytes_of(self, source: int) -> Iterator[bytes]:
         """Yield a source's bytes, segment by segment, in order."""
@@ -401,60 +358,3 @@ class Archive:
         """True if retention removed an entry's bytes."""
         row = self.connection.execute("SELECT length(data) FROM segments WHERE no=?", (entry.segment,)).fetchone()
         return row is not None and row[0] == 0
-
-
-def session_hash(harness: str, session_id: str) -> str:
-    """What a tombstone keeps of a forgotten session: enough to know it again, too little to say what it was."""
-    return "session:" + hashlib.sha256(f"{harness}\n{session_id}".encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def key_number(key: str) -> int:
-    """A link key (16 hex digits) as the signed number that SQLite stores; 0 for none."""
-    if not key:
-        return 0
-    number = int(key, 16)
-    return number - (1 << 64) if number >= 1 << 63 else number
-
-
-def key_text(number: int) -> str:
-    """The link key that ``key_number`` stored."""
-    return f"{number & ((1 << 64) - 1):016x}" if number else ""
-
-
-def _stored_session(row: Any) -> StoredSession:
-    (no, harness, id_, handle, workspace, cwd, transcript, parent, parent_seq, started, name, role, model) = row[:13]
-    window, last_seq, updated, parent_id, rewinds = row[13:]
-    point = (parent, parent_seq if parent_seq is not None else -1) if parent else None
-    session = Session(harness, id_, handle, workspace, cwd, transcript, point, started, name, role, model, window)
-    return StoredSession(no, session, last_seq, updated, parent_id, rewinds)
-
-
-def _source_row(row: Any) -> SourceRow:
-    no, session, path, generation, kind, offset, line, state, tail, tail_size, torn, skipped, read_at = row
-    return SourceRow(
-        no, session, path, generation, kind, offset, line, state, tail or b"", tail_size, bool(torn), skipped, read_at
-    )
-
-
-def _entry_row(row: Any) -> EntryRow:
-    (no, source, segment, start, size, sha, block, line, kind, speaker, at, tokens) = row[:12]
-    active, copied, alias, replaced = row[12:]
-    return EntryRow(
-        no,
-        no & ((1 << SEQ_BITS) - 1),
-        source,
-        segment,
-        start,
-        size,
-        sha,
-        block,
-        line,
-        KINDS[kind],
-        SPEAKERS[speaker],
-        at,
-        tokens,
-        bool(active),
-        bool(copied),
-        alias,
-        replaced,
-    )

@@ -12,7 +12,8 @@ import zlib
 from collections.abc import Collection, Iterator
 
 from obsmem.core.errors import StoreError
-from obsmem.store.archive import Archive, EntryRow, StoredSession, key_text, session_hash
+from obsmem.store.archive import Archive
+from obsmem.store.archive_rows import EntryRow, StoredSession, key_text, session_hash
 from obsmem.store.archive_schema import row_number
 from obsmem.store.archive_write import LEVEL, seq_of
 from obsmem.store.schema import transaction

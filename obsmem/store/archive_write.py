@@ -18,7 +18,8 @@ from typing import Any, NamedTuple
 from obsmem.core.errors import StoreError
 from obsmem.core.model import Entry, Place, Session
 from obsmem.core.tokens import estimate
-from obsmem.store.archive import Archive, EntryRow, SourceRow, key_number, key_text
+from obsmem.store.archive import Archive
+from obsmem.store.archive_rows import EntryRow, SourceRow, key_number, key_text
 from obsmem.store.archive_schema import KIND_CODES, SEQ_BITS, SPEAKER_CODES, row_number
 from obsmem.store.schema import transaction
 

@@ -12,7 +12,7 @@ from obsmem.core.errors import NotFound, StoreError
 from obsmem.core.ids import parse_entry_id
 from obsmem.core.model import Entry
 from obsmem.harnesses import load
-from obsmem.store.archive import EntryRow, StoredSession
+from obsmem.store.archive_rows import EntryRow, StoredSession
 from obsmem.store.archive_write import seq_of
 from obsmem.tasks.store import Store
 

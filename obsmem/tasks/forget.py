@@ -12,8 +12,8 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from obsmem.core.ids import parse_entry_id
-from obsmem.store.archive import StoredSession, session_hash
 from obsmem.store.archive_forget import remove_record, remove_segments, remove_session, segments_behind
+from obsmem.store.archive_rows import StoredSession, session_hash
 from obsmem.store.schema import transaction
 from obsmem.system.files import remove
 from obsmem.tasks.entries import find_entry

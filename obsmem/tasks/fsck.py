@@ -16,8 +16,8 @@ from obsmem.core.errors import StoreError
 from obsmem.core.ids import content_id
 from obsmem.harnesses import load
 from obsmem.harnesses.base import Source
-from obsmem.store.archive import SourceRow, StoredSession
 from obsmem.store.archive_forget import blank, is_removed
+from obsmem.store.archive_rows import SourceRow, StoredSession
 from obsmem.store.archive_write import LEVEL
 from obsmem.store.schema import damage, move_aside, transaction
 from obsmem.system.files import write_atomic

@@ -81,7 +81,7 @@ def test_a_flipped_byte_is_found_and_mended_from_the_transcript(tmp_path: Path) 
     flip(1)
     with opened() as store, pytest.raises(StoreError, match="fsck"):
         entries(store, stored)
-    assert [finding.repaired for finding in check_home(data_home())][0] is False
+    assert next(finding.repaired for finding in check_home(data_home())) is False
     findings = check_home(data_home(), repair=True)
     assert [finding.repaired for finding in findings] == [True]
     assert check_home(data_home()) == []
