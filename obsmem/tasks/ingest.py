@@ -254,7 +254,9 @@ class _Reading:
                     self.store.memory.record_receipt(handle, delivery, part, entry.seq, entry.at)
             if self.module_side_files and entry.kind == "tool_result":
                 self._keep_side_files(entry)
-        update_cards(self.store, self.store.archive.by_handle(handle), entries)
+        stored = self.store.archive.by_handle(handle)
+        if stored.rewinds == self.stored.rewinds:  # else all cards are made anew: once, when everything is read
+            update_cards(self.store, stored, entries)
 
     @property
     def module_side_files(self) -> bool:
@@ -273,6 +275,7 @@ class _Reading:
             self._mark_inactive_rows()
         if self.known and not self.stopped:
             self._leave_vanished()
+        update_cards(self.store, self.store.archive.by_handle(self.stored.session.handle))
         point = self.origin.fork_point()
         if point is not None:
             set_parent(self.store.archive, self.stored.no, *point)
@@ -292,7 +295,6 @@ class _Reading:
             if row is not None and row.source not in there:
                 vanished += seqs
         self.store.archive.set_active(self.stored.no, vanished, active=False)
-        update_cards(self.store, self.store.archive.by_handle(self.stored.session.handle))
 
     def _mark_inactive_rows(self) -> None:
         """Take rows off the live path that the reader names, and those that are gone from the database (a harness
@@ -301,8 +303,7 @@ class _Reading:
         if named is None:
             return
         gone = self.known_rows.keys() - self.seen_rows
-        if self.store.archive.set_inactive_keys(self.stored.no, self.writer.row.no, named | gone):
-            update_cards(self.store, self.store.archive.by_handle(self.stored.session.handle))
+        self.store.archive.set_inactive_keys(self.stored.no, self.writer.row.no, named | gone)
 
     def _adopt(self, parent_id: str) -> None:
         """Link a session to its parent, with the fork point where it can be told: by the byte that the harness names,
