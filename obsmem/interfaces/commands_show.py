@@ -17,11 +17,13 @@ from obsmem.store.archive import StoredSession
 from obsmem.system import config as configuration
 from obsmem.system.paths import data_home
 from obsmem.tasks.deliver import make_block
-from obsmem.tasks.entries import find_entry, read_entries
+from obsmem.tasks.entries import find_entry
 from obsmem.tasks.observe import local_clock, observe_clock
 from obsmem.tasks.remember import remember
-from obsmem.tasks.resolve import find, find_session, neighbours
+from obsmem.tasks.resolve import find, find_session, neighbours, sources_of
 from obsmem.tasks.store import ARCHIVE, INDEX, MEMORY, Store, open_store
+
+SHOWN = 500  # characters of an entry that ``show`` prints
 
 
 def run_recall(arguments: argparse.Namespace) -> int:
@@ -113,20 +115,31 @@ def run_show(arguments: argparse.Namespace) -> int:
     with open_store(readonly=True) as store:
         stored = find_session(store, arguments.session)
         first, last = _range(arguments.range, stored.last_seq)
-        entries = read_entries(store, stored, store.archive.entries(stored.no, first, last))
-    handle = stored.session.handle
-    if not entries:
+        handle = stored.session.handle
+        names = [entry_id(handle, row.seq) for row in store.archive.entries(stored.no, first, last)]
+        sources = sources_of(store, names)
+    if not sources:
         raise NotFound(f"Session {handle} has no entries {first} to {last}: they go from 0 to {stored.last_seq}.")
     if arguments.json:
-        say_json([{"id": entry_id(handle, e.seq), **e._asdict()} for e in entries])
-        return 0
-    for entry in entries:
-        label = f"{entry.kind}/{entry.speaker}" + (f" {entry.tool}" if entry.tool else "")
-        mark = "" if entry.active else "  (off the live path)"
-        text = entry.text if arguments.whole else recall.cut(entry.text, 0, 500)
-        more = "" if arguments.whole or len(entry.text) <= 500 else f" […{len(entry.text) - 500} more characters]"
-        say(f"[{entry_id(handle, entry.seq)}] {local_clock(entry.at)} {label}{mark}\n{text}{more}\n")
-    return 0
+        say_json(
+            [{"id": one.id, **(one.entry._asdict() if one.entry else {"missing": one.missing})} for one in sources]
+        )
+    else:
+        for source in sources:
+            _show_entry(source, whole=arguments.whole)
+    return 0 if all(source.entry for source in sources) else SourceMissing.exit_code
+
+
+def _show_entry(source: recall.Source, *, whole: bool) -> None:
+    entry = source.entry
+    if entry is None:
+        say(f"[{source.id}] not available: {source.missing}\n")
+        return
+    label = f"{entry.kind}/{entry.speaker}" + (f" {entry.tool}" if entry.tool else "")
+    mark = "" if entry.active else "  (off the live path)"
+    text = entry.text if whole else recall.cut(entry.text, 0, SHOWN)
+    more = "" if whole or len(entry.text) <= SHOWN else f" […{len(entry.text) - SHOWN} more characters]"
+    say(f"[{source.id}] {local_clock(entry.at)} {label}{mark}\n{text}{more}\n")
 
 
 def _range(text: str, last: int) -> tuple[int, int]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 
 from obsmem.core.errors import NotFound, SourceMissing, StoreError, UsageError
-from obsmem.core.ids import is_entry_id, is_note_prefix, parse_entry_id
+from obsmem.core.ids import entry_id, is_entry_id, is_note_prefix, parse_entry_id
 from obsmem.core.model import Entry
 from obsmem.memory.recall import Found, Source
 from obsmem.store.archive import StoredSession
@@ -96,8 +96,9 @@ def sources_of(store: Store, names: list[str]) -> list[Source]:
 
 
 def neighbours(store: Store, name: str, count: int) -> tuple[str, list[Entry]]:
-    """(handle, entries) of a session around an entry, ``count`` on each side."""
+    """(handle, entries) of a session around an entry, ``count`` on each side; those that cannot be had are passed over."""
     handle, seq = parse_entry_id(name)
     stored = store.archive.by_handle(handle)
     rows = store.archive.entries(stored.no, max(0, seq - count * 4), seq + count * 4, "replaced_by IS NULL")
-    return handle, read_entries(store, stored, rows, places=True)
+    around = sources_of(store, [entry_id(handle, row.seq) for row in rows])
+    return handle, [source.entry for source in around if source.entry is not None]

@@ -17,6 +17,8 @@ import pytest
 
 from obsmem.core.tokens import estimate
 from obsmem.store.archive_schema import row_number
+from obsmem.tasks.forget import apply_retention
+from obsmem.tasks.store import open_store
 from tests.interfaces.conftest import Run
 from tests.interfaces.place import SCRIPT
 
@@ -263,3 +265,38 @@ def test_config_lists_every_key_as_a_file_would_hold_it(run: Run, stored: Path, 
     lines = run("config", "--origin").out.splitlines()
     assert "budget_tokens: 4000" in lines and "chunk_max_tokens: null" in lines
     assert sum(line.startswith("    from ") for line in lines) == len(listed)
+
+
+def test_recall_of_what_retention_removed_says_so_and_keeps_the_note(
+    run: Run, stored: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OBSERVATIONAL_MEMORY_SET_RETENTION_DAYS", "1")
+    monkeypatch.setenv("OBSERVATIONAL_MEMORY_SET_RETENTION_KEEP", "nothing")
+    (name, text) = query(stored, "SELECT id, text FROM notes WHERE session='g3vo' LIMIT 1")[0]
+    with open_store(str(stored)) as store:
+        assert apply_retention(store, now=10**13) > 0
+    output = run("recall", name)
+    assert output.status == 4 and output.out.startswith(f"Note [{name[:7]}]") and text in output.out
+    reason = output.out.split("Not available: ")[1]
+    assert "retention" in reason or "removed" in reason
+    raw = run("recall", name, "--raw")
+    assert raw.status == 4 and raw.out == "" and raw.err.startswith("g3vo.")
+    assert run("notes", "g3vo").status == 0
+
+
+def test_what_is_left_is_shown_where_retention_kept_only_what_is_cited(run: Run, stored: Path) -> None:
+    take_away(stored, 125)
+    with sqlite3.connect(stored / "archive.db") as connection:
+        ((last,),) = connection.execute(
+            "SELECT max(g.no) FROM segments g JOIN sources s ON s.no=g.source JOIN sessions e ON e.no=s.session "
+            "WHERE e.handle='g3vo'"
+        )
+        connection.execute("UPDATE segments SET data=x'' WHERE no=?", (last,))
+    output = run("show", "g3vo")
+    assert output.status == 4 and "\n[g3vo.131] not available: " in output.out
+    assert output.out.startswith("[g3vo.0] ") and "Norrpost is our second carrier" in output.out
+    listed = json.loads(run("show", "g3vo", "--json").out)
+    assert "missing" in listed[-1] and listed[0]["text"]
+    there = [one["id"] for one in listed if "text" in one]
+    output = run("recall", there[-1], "--context", "5")
+    assert output.status == 0 and there[-2] in output.out
