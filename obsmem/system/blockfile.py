@@ -1,7 +1,8 @@
 """The rendered block as a file that a hook can deliver without a database, part by part.
 
 Invariants: the text that one delivery hands out never changes, however many hooks ask for its parts, in whatever
-order and at the same time; it is never older than the compaction that it follows; a file that was cut short is no block. On the hook path: ``os`` and our ``files`` only.
+order and at the same time; it is never older than the compaction that it follows; a file that was cut short is no
+block. On the hook path: ``os`` and our ``files`` only.
 
 Format: ``obsmem-block 1 <delivery> <number of parts>``, newline, then for each part its length in bytes, newline, and
 the part.
@@ -32,30 +33,26 @@ def write_next(folder: str, delivery: str, parts: tuple[str, ...]) -> None:
 
 
 def make_due(folder: str) -> None:
-    """Say that the newest rendering holds everything up to the compaction that is about to come."""
-    write_atomic(os.path.join(folder, DUE), b"", durable=False)
+    """Say that the newest rendering holds everything up to the compaction that is about to come: keep it as it is."""
+    write_atomic(os.path.join(folder, DUE), read_bytes(os.path.join(folder, NEXT), LIMIT), durable=False)
 
 
 def freeze(folder: str, now: float) -> list[str] | None:
     """The parts of the block that is being delivered; None where nothing is ready.
 
-    A rendering that was made due is frozen by whoever takes the due mark first: it becomes ``block.current``, and all
-    that ask within HELD_SECONDS get that one. Without a mark the newest rendering may be older than what the
-    compaction took away, so it is not delivered: the caller has it made first.
+    A rendering that was made due becomes ``block.current`` by one rename, whoever comes first, and all that ask within
+    HELD_SECONDS get that one. Where none is due, the newest rendering may be older than what the compaction took away,
+    so it is not delivered: the caller has it made first.
     """
-    current = os.path.join(folder, CURRENT)
-    if _take(os.path.join(folder, DUE), now):
-        remove(current)
-        try:
-            os.link(os.path.join(folder, NEXT), current)
-            # A link shares the times of the rendering; the delivery begins now.
-            os.utime(current, (now, now))
-        except OSError:
-            write_atomic(current, read_bytes(os.path.join(folder, NEXT), LIMIT), durable=False)
-        parts = read(current)[1]
-        if not parts:
-            remove(current)
-        return parts or None
+    due, current = os.path.join(folder, DUE), os.path.join(folder, CURRENT)
+    try:
+        if now - os.stat(due).st_mtime > DUE_SECONDS:
+            remove(due)
+        else:
+            os.utime(due, (now, now))  # the delivery begins now, and never looks older
+            os.replace(due, current)
+    except OSError:
+        pass  # none is due, or somebody else was faster
     try:
         held = abs(now - os.stat(current).st_mtime) <= HELD_SECONDS
     except OSError:
@@ -66,16 +63,6 @@ def freeze(folder: str, now: float) -> list[str] | None:
 def hold_nothing(folder: str) -> None:
     """Begin a delivery of nothing, so that the other handlers of this session start need not wait for one."""
     write_atomic(os.path.join(folder, CURRENT), b"", durable=False)
-
-
-def _take(mark: str, now: float) -> bool:
-    """Take a mark away; True for the one that did, if it is not too old to be about this compaction."""
-    try:
-        age = now - os.stat(mark).st_mtime
-        os.unlink(mark)
-    except OSError:
-        return False
-    return age <= DUE_SECONDS
 
 
 def read(path: str) -> tuple[str, list[str]]:
