@@ -142,12 +142,7 @@ def _read(path: str) -> dict[str, Any]:
         return {}
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"The config file {path} cannot be read ({error}). Correct or remove it.") from error
-    import yaml
-
-    try:
-        values = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise ConfigError(f"The config file {path} is not valid YAML ({error}). Correct it.") from error
+    values = _parse_yaml(text, f"The config file {path}")
     if values is None:
         return {}
     if not isinstance(values, dict):
@@ -156,14 +151,31 @@ def _read(path: str) -> dict[str, Any]:
     return values
 
 
-def _environment() -> dict[str, Any]:
+def _parse_yaml(text: str, origin: str) -> Any:
+    """The value of a YAML text, in which only true and false are truth values: in YAML 1.1 the key ``off`` is one."""
+    import re
+
     import yaml
 
+    class Loader(yaml.SafeLoader):
+        yaml_implicit_resolvers = {  # noqa: RUF012
+            first: [(tag, pattern) for tag, pattern in pairs if tag != "tag:yaml.org,2002:bool"]
+            for first, pairs in yaml.SafeLoader.yaml_implicit_resolvers.items()
+        }
+
+    Loader.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile(r"(?i:true|false)\Z"), list("tTfF"))
+    try:
+        return yaml.load(text, Loader)
+    except yaml.YAMLError as error:
+        raise ConfigError(f"{origin} is not valid YAML ({error}). Correct it.") from error
+
+
+def _environment() -> dict[str, Any]:
     values = {}
     for name, text in os.environ.items():
         if name.startswith(ENVIRONMENT_PREFIX):
             key = name[len(ENVIRONMENT_PREFIX) :].lower()
-            values[key] = yaml.safe_load(text)
+            values[key] = _parse_yaml(text, f"The environment variable {name}")
             _validate({key: values[key]}, name)
     return values
 

@@ -14,7 +14,7 @@ import pytest
 
 from obsmem.store.archive import StoredSession
 from obsmem.system import files, lock
-from obsmem.system.blockfile import freeze
+from obsmem.system.blockfile import NEXT, freeze, read
 from obsmem.system.paths import data_home, session_folder
 from obsmem.system.state import AGAIN_FILE, read_state
 from obsmem.tasks import maintain as module
@@ -175,7 +175,8 @@ def test_the_turn_end_hook_finds_how_far_the_transcript_was_read(tmp_path: Path)
         assert state.rate == pytest.approx(tokens / size, rel=0.01)
         waiting = store.archive.observable_tokens(stored.no, store.memory.covered_to(stored.session.handle))
         assert state.after == 10_000 - waiting
-        delivery, parts = freeze(folder, time.time())
+        assert freeze(folder, time.time()) is None  # no compaction came
+        delivery, parts = read(os.path.join(folder, NEXT))
         assert delivery
         assert parts[0].startswith("<observational-memory ")
 
@@ -186,15 +187,17 @@ def test_before_a_compaction_everything_is_observed_and_the_next_delivery_is_new
     folder = session_folder(data_home(), CLAUDE, str(path), conversation.session)
     with opened() as store:
         maintain(store, CLAUDE, str(path), conversation.session, "", before_compact=True)
-        first, _ = freeze(folder, time.time())
+        first = freeze(folder, time.time())
         check_coverage(store, only(store))
         assert store.memory.stretches(only(store).session.handle)
         conversation.turn(7)
         conversation.write(tmp_path)
         maintain(store, CLAUDE, str(path), conversation.session, "", before_compact=True)
-        second, parts = freeze(folder, time.time())
+        second = freeze(folder, time.time())
+        assert first
+        assert second
         assert second != first
-        assert "number_7" in "".join(parts)
+        assert "number_7" in "".join(second)
 
 
 def test_nothing_is_written_when_the_disk_is_nearly_full(tmp_path: Path, monkeypatch: Any) -> None:

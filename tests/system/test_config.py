@@ -1,0 +1,110 @@
+"""The layers in order, where each value came from, and errors that name file and key."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import jsonschema
+import platformdirs
+import pytest
+
+from obsmem.core.errors import ConfigError
+from obsmem.system import config
+from obsmem.system.config import KEYS, PROJECT_FILE, load, override, schema, user_file
+from obsmem.system.paths import APP
+
+
+def write(path: str | Path, text: str) -> str:
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    Path(path).write_text(text, encoding="utf-8")
+    return str(path)
+
+
+def test_without_any_file_all_values_are_defaults() -> None:
+    loaded = load()
+    assert {key: loaded[key] for key in KEYS} == {key: default for key, (default, _, _) in KEYS.items()}
+    assert set(loaded.origins.values()) == {"default"}
+
+
+def test_every_default_fits_its_own_schema() -> None:
+    jsonschema.Draft202012Validator.check_schema(schema())
+    jsonschema.validate({key: default for key, (default, _, _) in KEYS.items()}, schema())
+
+
+def test_the_users_file_lies_where_the_platform_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OBSERVATIONAL_MEMORY_CONFIG")
+    assert user_file() == os.path.join(platformdirs.user_config_dir(APP, appauthor=False), "config.yaml")
+
+
+def test_each_layer_goes_before_the_one_below_and_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    user = write(user_file(), "budget_tokens: 1000\nobserve_after_tokens: 1001\nreflect_after_tokens: 1002\n")
+    project = write(tmp_path / "p" / PROJECT_FILE, "observe_after_tokens: 2001\nreflect_after_tokens: 2002\n")
+    monkeypatch.setenv("OBSERVATIONAL_MEMORY_SET_REFLECT_AFTER_TOKENS", "3002")
+    (tmp_path / "p" / "deep" / "er").mkdir(parents=True)
+    loaded = load(str(tmp_path / "p" / "deep" / "er"))
+    keys = ("budget_tokens", "observe_after_tokens", "reflect_after_tokens", "off")
+    assert [loaded[key] for key in keys] == [1000, 2001, 3002, False]
+    assert [loaded.origins[key] for key in keys] == [
+        user,
+        project,
+        "OBSERVATIONAL_MEMORY_SET_REFLECT_AFTER_TOKENS",
+        "default",
+    ]
+    changed = override(loaded, {"off": True}, "the test")
+    assert (changed["off"], changed.origins["off"], loaded["off"]) == (True, "the test", False)
+
+
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [
+        ("budget_tokens: many\n", "budget_tokens"),
+        ("budget_tokens: 5\n", "budget_tokens"),
+        ("off: maybe\n", "off"),
+        ("exclude: [1]\n", "exclude.0"),
+        ("retention_keep: all\n", "retention_keep"),
+        ("budgettokens: 5000\n", "budgettokens"),
+        ("- a list\n", ""),
+        ("a: [unclosed\n", ""),
+        ("just words\n", ""),
+    ],
+)
+def test_a_wrong_file_is_refused_with_its_name_and_key(text: str, key: str) -> None:
+    path = write(user_file(), text)
+    with pytest.raises(ConfigError) as caught:
+        load()
+    assert path in str(caught.value)
+    assert key in str(caught.value)
+
+
+def test_a_wrong_variable_is_refused_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    for text in ("lots", "[unclosed", "{", "-1"):
+        monkeypatch.setenv("OBSERVATIONAL_MEMORY_SET_BUDGET_TOKENS", text)
+        with pytest.raises(ConfigError, match="OBSERVATIONAL_MEMORY_SET_BUDGET_TOKENS"):
+            load()
+    monkeypatch.delenv("OBSERVATIONAL_MEMORY_SET_BUDGET_TOKENS")
+    monkeypatch.setenv("OBSERVATIONAL_MEMORY_SET_NO_SUCH_KEY", "1")
+    with pytest.raises(ConfigError, match="no_such_key"):
+        load()
+
+
+def test_a_file_that_cannot_be_read_is_refused_not_ignored() -> None:
+    Path(user_file()).parent.mkdir(parents=True, exist_ok=True)
+    Path(user_file()).write_bytes(b"\xff\xfe\x00bad")
+    with pytest.raises(ConfigError, match=r"config\.yaml"):
+        load()
+    Path(user_file()).unlink()
+    Path(user_file()).mkdir()
+    with pytest.raises(ConfigError, match=r"config\.yaml"):
+        load()
+
+
+@pytest.mark.parametrize(("text", "off"), [("off: true\n", True), ("off: false\n", False), ("'off': True\n", True)])
+def test_the_off_switch_can_be_written_as_it_is_named(text: str, off: bool) -> None:
+    write(user_file(), text)
+    assert load()["off"] is off
+
+
+def test_an_empty_file_says_nothing() -> None:
+    write(user_file(), "# nothing yet\n")
+    assert load().values == config.defaults().values

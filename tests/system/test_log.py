@@ -1,0 +1,66 @@
+"""Log lines: one a call, bounded, on one line; the file rotates; writing never raises."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from obsmem.system import log
+from obsmem.system.paths import data_home
+from tests.tasks.talk import CLAUDE, opened, turns
+
+
+def lines(home: Path) -> list[str]:
+    return (home / "log.txt").read_text(encoding="utf-8").split("\n")[:-1]
+
+
+def test_a_call_is_one_line_of_names_and_values(tmp_path: Path) -> None:
+    home = tmp_path / "h"
+    log.write(str(home), "hook", name="claude-code Stop", ms=3, odd="a\nb\x00 c" + "x" * 500)
+    log.write(str(home), "hook")
+    first, second = lines(home)
+    assert " hook name=claude-code_Stop ms=3 odd=a_b" in first
+    assert len(first) < 300
+    assert second.endswith(" hook")
+    assert stat.S_IMODE(os.stat(home / "log.txt").st_mode) == 0o600
+
+
+def test_a_full_file_makes_room_for_a_new_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log, "LIMIT", 300)
+    for number in range(100):
+        log.write(str(tmp_path), "event", number=number)
+        last = number
+        if number > 40 and (tmp_path / "log.txt").exists():
+            break
+    sizes = [(tmp_path / name).stat().st_size for name in ("log.txt", "log.1.txt")]
+    assert max(sizes) < 400
+    both = (tmp_path / "log.1.txt").read_text("utf-8") + (tmp_path / "log.txt").read_text("utf-8")
+    numbers = [int(line.rpartition("=")[2]) for line in both.split("\n")[:-1]]
+    assert numbers == list(range(numbers[0], last + 1))
+    assert sorted(name for name in os.listdir(tmp_path) if name.startswith("log")) == ["log.1.txt", "log.txt"]
+
+
+def test_writing_never_raises(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    log.write(str(tmp_path / "file" / "below"), "event")
+    log.write(str(tmp_path), "event", text="\ud800")
+
+
+def test_a_maintainers_run_logs_no_word_of_the_transcript(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from obsmem.tasks import maintain as module
+
+    monkeypatch.setattr(module, "lower_priority", lambda: None)
+    conversation = turns(2)
+    path = conversation.write(tmp_path)
+    with opened(observe_after_tokens=1) as store:
+        module.maintain(store, CLAUDE, str(path), conversation.session, "")
+    path.unlink()
+    with opened() as store:
+        module.maintain(store, CLAUDE, str(path), conversation.session, "")
+    text = Path(data_home(), "log.txt").read_text(encoding="utf-8")
+    assert "FileNotFoundError" in text
+    assert "number_" not in text
+    assert str(path) not in text
