@@ -71,7 +71,10 @@ def _gather(store: Store, notes: list[StoredNote], reflections: list[StoredRefle
     sessions = {one.session for one in known.values()}
     dropped: set[str] = set()
     for handle in sessions:
-        dropped |= remember(store, store.archive.by_handle(handle)).dropped
+        try:
+            dropped |= remember(store, store.archive.by_handle(handle)).dropped
+        except NotFound:  # the archive was lost: the note is there all the same
+            dropped |= {id_ for one in store.memory.drops(handle) for id_ in one.drop.note_ids}
     names = list(dict.fromkeys(name for one in known.values() for name in one.note.entry_ids))
     return Found(
         notes=tuple(one.note for one in known.values()),
