@@ -271,6 +271,14 @@ def test_a_first_start_without_any_rendering_makes_one(place: Place) -> None:
     assert "## Now" in context(place.start(1))
 
 
+def test_four_parts_at_once_without_any_rendering_are_one_whole_delivery(place: Place) -> None:
+    with ThreadPoolExecutor(4) as pool:
+        texts = [text for text in map(context, pool.map(place.start, (4, 3, 2, 1))) if text][::-1]
+    marks = [receipts(text)[0].split(" ") for text in texts]
+    assert len({delivery for delivery, _ in marks}) == 1
+    assert [part for _, part in marks] == [f"{n}/{len(texts)}" for n in range(1, len(texts) + 1)]
+
+
 @pytest.mark.parametrize("part", ["0/4", "x/y", "9/4", "-1/4"])
 def test_an_odd_part_number_is_no_failure(place: Place, part: str) -> None:
     place.remember()
