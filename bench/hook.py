@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 from bench import facts
 from bench.corpus import PROJECT
-from obsmem.system.blockfile import write_next
+from obsmem.system.blockfile import make_due, write_next
 from obsmem.system.paths import HOME_VARIABLE, session_folder
 from obsmem.system.state import State, write_state
 
@@ -67,6 +67,7 @@ def make_world(folder: str, size: int) -> World:
     state_folder = session_folder(home, HARNESS, transcript, SESSION)
     write_state(state_folder, State(read=size))
     write_next(state_folder, "k3f9", ("x" * PART_BYTES,) * 3)
+    make_due(state_folder)
     payload = {"session_id": SESSION, "transcript_path": transcript, "cwd": folder}
     stop, start = os.path.join(folder, "stop.json"), os.path.join(folder, "start.json")
     more = {"hook_event_name": "Stop", "stop_hook_active": False, "last_assistant_message": "Done."}
@@ -143,10 +144,10 @@ def main() -> int:
     facts.show_machine(machine)
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
         world = make_world(os.path.join(folder, "world"), SMALL)
-        if not run([PYTHON, "-I", "-S", SCRIPT, *START], world, world.start)[1]:
-            print("SessionStart delivered nothing: its figure is not that of a delivery")
         stop = pairs("Stop, nothing to do ", STOP, world, world.stop, options.pairs)
         start = pairs("SessionStart, a part", START, world, world.start, options.pairs)
+        if not run([PYTHON, "-I", "-S", SCRIPT, *START], world, world.start)[1]:
+            print("SessionStart delivered nothing at the end: its figure is not that of a delivery")
         ours, bare = loaded_modules(world)
         added = sorted(set(ours) - set(bare))
         print(f"modules after Stop: {len(ours)}, of which a bare start has {len(bare)}; added: {' '.join(added)}")
