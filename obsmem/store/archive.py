@@ -259,6 +259,14 @@ class Archive:
         )
         return {number: bool(active) for number, active in rows}
 
+    def fork_point(self, session: int) -> tuple[int, int] | None:
+        """(session, seq) of the last entry that a session copied from another; None where it copied none."""
+        row = self.connection.execute(
+            "SELECT alias FROM entries WHERE no BETWEEN ? AND ? AND alias IS NOT NULL ORDER BY no DESC LIMIT 1",
+            (row_number(session, 0), row_number(session + 1, 0) - 1),
+        ).fetchone()
+        return None if row is None else (row[0] >> SEQ_BITS, row[0] & ((1 << SEQ_BITS) - 1))
+
     def active_among(self, numbers: Sequence[int]) -> set[int]:
         """Those of these row numbers whose entries are on the live path."""
         found: set[int] = set()

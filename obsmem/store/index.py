@@ -78,6 +78,11 @@ class Index:
             self.connection.execute("INSERT OR REPLACE INTO reach VALUES(?,?,?,'')", (session, "rewinds", rewinds))
         return True
 
+    def move_reach(self, session: int, what: str, seq: int) -> None:
+        """Note how far something that leaves nothing in these tables has come for a session."""
+        with transaction(self.connection):
+            self.connection.execute("INSERT OR REPLACE INTO reach VALUES(?,?,?,'')", (session, what, seq))
+
     def cards(self, session: int, handle: str, up_to: int | None = None) -> list[Card]:
         """The cards of a session, in order."""
         rows = self.connection.execute(

@@ -18,29 +18,30 @@ from typing import Any, NamedTuple
 from obsmem.core.errors import NotFound, StoreError
 from obsmem.core.model import Entry
 from obsmem.harnesses import load
-from obsmem.harnesses.base import Harness, Link, Parsed, Raw, Reader, Source, link_key
+from obsmem.harnesses.base import Harness, Link, Parsed, Raw, Reader, Source, link_key, receipts
 from obsmem.store.archive import StoredSession
 from obsmem.store.archive_forget import blank
-from obsmem.store.archive_schema import row_number
+from obsmem.store.archive_schema import KIND_CODES
 from obsmem.store.archive_write import (
     TORN,
     Changed,
-    Pending,
     SourceWriter,
     find_link,
     known_records,
-    positions,
-    seq_of,
     set_parent,
 )
 from obsmem.system.workspace import workspace_of
 from obsmem.tasks.cards import update_cards
 from obsmem.tasks.entries import read_entries
 from obsmem.tasks.identify import first_named, has_begun, identify, refused
+from obsmem.tasks.origin import Origin
 from obsmem.tasks.side_files import find_side_file, keep_side_file
 from obsmem.tasks.store import Store
 
 COMPARED = 3  # copied entries whose words show where a fork branched off
+
+BESIDE = "beside"  # how far receipts and side files were kept, in the index
+NOTICE, RESULT = KIND_CODES["notice"], KIND_CODES["tool_result"]
 
 
 class Ingested(NamedTuple):
@@ -119,7 +120,7 @@ class _Reading:
             )
         state = self.writer.row.state
         self.reader: Reader = module.reader(source, json.loads(state) if state else None, self._history)
-        self.origin = _Origin(store, self.writer)
+        self.origin = Origin(store, self.writer)
         # A copy stands at the beginning, whole; it may have been cut by the end of an earlier reading.
         self.copying = not self.rows and store.archive.ends_with_copy(stored.no)
         self.stopped = False
@@ -140,6 +141,7 @@ class _Reading:
         total = os.path.getsize(self.source.path) if os.path.isfile(self.source.path) else 0
         before = Counter(self.writer.skipped)
         try:
+            self.store.with_index(self._catch_up)
             for raw in self.module.records(self.source, self.writer.position, self.writer.line):
                 if not self._take(raw):
                     break
@@ -246,17 +248,37 @@ class _Reading:
         self._after(entries)
 
     def _after(self, entries: list[Entry]) -> None:
-        handle = self.stored.session.handle
         for entry in entries:
+            marks: tuple[str, ...] = ()
             if entry.place is not None and entry.speaker == "harness":
-                for mark in self.receipts.pop((entry.place.line, entry.place.key), ()):
-                    delivery, part = mark.split(" ")
-                    self.store.memory.record_receipt(handle, delivery, part, entry.seq, entry.at)
-            if self.module_side_files and entry.kind == "tool_result":
-                self._keep_side_files(entry)
-        stored = self.store.archive.by_handle(handle)
+                marks = self.receipts.pop((entry.place.line, entry.place.key), ())
+            self._keep_beside(entry, marks)
+        stored = self.store.archive.by_handle(self.stored.session.handle)
+        if entries:
+            self.store.index.move_reach(stored.no, BESIDE, stored.last_seq)
         if stored.rewinds == self.stored.rewinds:  # else all cards are made anew: once, when everything is read
             update_cards(self.store, stored, entries)
+
+    def _catch_up(self) -> None:
+        """Keep what stands beside entries that were archived right before an earlier reading was killed."""
+        reach, last = self.store.index.reach(self.stored.no, BESIDE)[0], self.stored.last_seq
+        if reach >= last:
+            return
+        rows = self.store.archive.entries(self.stored.no, reach + 1, where=f"kind IN ({NOTICE}, {RESULT})")
+        for row in rows:
+            for entry in read_entries(self.store, self.stored, [row], lost=True):
+                # With a new index all is looked at again: then the receipts are there already, named by the reader.
+                noted = reach >= 0 and entry.speaker == "harness"
+                self._keep_beside(entry, receipts(entry.text) if noted else ())
+        self.store.index.move_reach(self.stored.no, BESIDE, last)
+
+    def _keep_beside(self, entry: Entry, marks: Iterable[str]) -> None:
+        """Record the receipts that an entry brings, and archive the side files that it names."""
+        for mark in marks:
+            delivery, part = mark.split(" ")
+            self.store.memory.record_receipt(self.stored.session.handle, delivery, part, entry.seq, entry.at)
+        if self.module_side_files and entry.kind == "tool_result":
+            self._keep_side_files(entry)
 
     @property
     def module_side_files(self) -> bool:
@@ -276,10 +298,11 @@ class _Reading:
         if self.known and not self.stopped:
             self._leave_vanished()
         update_cards(self.store, self.store.archive.by_handle(self.stored.session.handle))
-        point = self.origin.fork_point()
+        unknown = self.stored.session.parent is None
+        point = self.store.archive.fork_point(self.stored.no) if unknown or self.origin.places else None
         if point is not None:
             set_parent(self.store.archive, self.stored.no, *point)
-        elif self.reader.parent_id and self.stored.session.parent is None:
+        elif self.reader.parent_id and unknown:
             self._adopt(self.reader.parent_id)
 
     def _leave_vanished(self) -> None:
@@ -333,38 +356,6 @@ class _Reading:
                 if said[end - length : end] == words[-length:]:
                     return entries[end - 1].seq
         return -1
-
-
-class _Origin:
-    """Where copied records come from: for each, the source and line of the session that had it first."""
-
-    def __init__(self, store: Store, writer: SourceWriter) -> None:
-        self.store = store
-        self.places: dict[int, tuple[int, int]] = {}  # our line -> (source, its line)
-        self.rows: dict[int, dict[tuple[int, int], int]] = {}  # source -> (line, block) -> row number
-        writer.alias_of = self._alias
-
-    def note(self, line: int, source: int, theirs: int) -> None:
-        """Our ``line`` repeats line ``theirs`` of a source."""
-        self.places[line] = source, theirs
-        if source not in self.rows:
-            self.rows[source] = positions(self.store.archive, source)
-
-    def _alias(self, pending: Pending, block: int) -> int | None:
-        if pending.line not in self.places:
-            return None
-        source, line = self.places[pending.line]
-        return self.rows[source].get((line, block))
-
-    def fork_point(self) -> tuple[int, int] | None:
-        """(session, seq) of the last entry that was copied; None where nothing was."""
-        if not self.places:
-            return None
-        source, last = self.places[max(self.places)]
-        session = self.store.archive.source(source).session
-        low, high = row_number(session, 0), row_number(session + 1, 0)
-        numbers = [no for (line, _), no in self.rows[source].items() if line <= last and low <= no < high]
-        return session, seq_of(max(numbers))[1] if numbers else -1
 
 
 def is_database(path: str) -> bool:
