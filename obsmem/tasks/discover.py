@@ -37,8 +37,16 @@ def find_below(path: str, harness: str = "") -> Iterator[Found]:
         return
     for name in sorted(os.listdir(path)):
         below = os.path.join(path, name)
+        if os.path.islink(below) and _leads_up(below, path):
+            continue
         if os.path.isdir(below) or os.path.isfile(below):
             yield from find_below(below, harness)
+
+
+def _leads_up(link: str, path: str) -> bool:
+    """True if a link in a folder leads to that folder or to one above it."""
+    target = os.path.realpath(link)
+    return os.path.commonpath([target, os.path.realpath(path)]) == target
 
 
 def find_on_machine(home: str, only: str = "") -> Iterator[Found]:

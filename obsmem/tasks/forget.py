@@ -16,6 +16,7 @@ from obsmem.store.archive_forget import remove_record, remove_segments, remove_s
 from obsmem.store.archive_rows import StoredSession, session_hash
 from obsmem.store.schema import transaction
 from obsmem.system.files import remove
+from obsmem.system.paths import session_folder
 from obsmem.tasks.entries import find_entry
 from obsmem.tasks.store import Store
 
@@ -34,9 +35,10 @@ def forget_session(store: Store, stored: StoredSession) -> Forgotten:
     """Remove a session with everything derived from it. Its handle is never given again."""
     size, _ = store.archive.sizes(stored.no)
     touched = [stored, *_descendants(store, stored)]
+    folders = [folder for one in touched for folder in _folders(store, one)]
     count = remove_session(store.archive, stored)
     notes = _forget_memory(store, stored.session.handle)
-    _wipe(store, touched)
+    _wipe(store, touched, folders)
     return Forgotten(count, size, notes)
 
 
@@ -87,7 +89,8 @@ def forget_entry(store: Store, name: str) -> Forgotten:
     size, gone = remove_record(store.archive, row)
     touched = [store.archive.by_number(session) for session in gone]
     notes = sum(_forget_notes(store, one.session.handle, gone[one.no]) for one in touched)
-    _wipe(store, [*touched, *(below for one in touched for below in _descendants(store, one))])
+    touched += [below for one in touched for below in _descendants(store, one)]
+    _wipe(store, touched, [folder for one in touched for folder in _folders(store, one)])
     return Forgotten(sum(map(len, gone.values())), size, notes)
 
 
@@ -105,13 +108,21 @@ def _forget_notes(store: Store, handle: str, seqs: list[int]) -> int:
     return len(ids)
 
 
-def _wipe(store: Store, touched: Iterable[StoredSession]) -> None:
+def _folders(store: Store, stored: StoredSession) -> list[str]:
+    """The folders of a session's small files, under every path that it was read from."""
+    session = stored.session
+    paths = [row.path for row in store.archive.sources(stored.no) if row.kind != "side"]
+    return [session_folder(store.home, session.harness, path, session.id) for path in [session.transcript, *paths]]
+
+
+def _wipe(store: Store, touched: Iterable[StoredSession], folders: Iterable[str]) -> None:
     """Take what was removed out of free pages, index, backups, damaged files kept aside, and rendered blocks too."""
     store.archive.connection.execute("VACUUM")
     store.memory.connection.execute("VACUUM")
     for stored in touched:
         store.index.forget(stored.no)
-        _empty(store.folder_of(stored))
+    for folder in folders:
+        _empty(folder)
     store.index.vacuum()
     for name in os.listdir(store.home):
         if ".damaged" in name:

@@ -95,6 +95,18 @@ def test_a_forgotten_session_leaves_no_byte_anywhere(tmp_path: Path) -> None:
     assert len(os.listdir(os.path.join(data_home(), "backups"))) == 1
 
 
+def test_what_lies_under_the_path_of_an_earlier_reading_goes_too(tmp_path: Path) -> None:
+    conversation = planted()
+    first = conversation.write(tmp_path / "a")
+    with opened() as store:
+        full(store, first)
+        first.unlink()
+        stored = full(store, conversation.write(tmp_path / "b"))
+        assert len([name for name in raw_files() if name.endswith("block.next")]) == 2
+        forget_session(store, stored)
+    assert holding() == []
+
+
 def test_a_tombstone_keeps_it_out_until_it_is_undone_and_its_handle_is_never_given_again(tmp_path: Path) -> None:
     path = planted().write(tmp_path)
     with opened() as store:
