@@ -7,6 +7,7 @@ counted as a failure whole, and never advances anything.
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from typing import Any
 
 from obsmem import workers
@@ -49,6 +50,8 @@ def ask(store: Store, team: list[Worker], request: Request, first: int, last: in
         at, started = int(time.time() * 1000), time.monotonic()
         try:
             reply = worker.ask(request)
+            if not all(isinstance(item, Mapping) for item in reply.items):
+                raise WorkerError("The worker's proposals are no mappings: its answer cannot be used.")
         except Exception as error:  # a worker's own fault is a failure like any other; the next one is asked
             failure = error
             ms = int((time.monotonic() - started) * 1000)

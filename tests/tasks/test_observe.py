@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from obsmem import workers
-from obsmem.core.errors import ConfigError, WorkerError
+from obsmem.core.errors import WorkerError
 from obsmem.core.model import Reply, Request
 from obsmem.memory.chunk import chunk_cap
 from obsmem.store.archive import StoredSession
-from obsmem.tasks.ask import MOST_TRIES, ask, cascade
+from obsmem.tasks.ask import cascade
 from obsmem.tasks.observe import next_chunk, observe_clock, run_passes, shown_hash
 from obsmem.tasks.remember import remember
 from obsmem.tasks.store import Store
@@ -345,54 +345,3 @@ def test_a_failing_reflector_is_asked_again_and_advances_nothing(
         assert [call.outcome for call in store.memory.calls(handle, "reflect")] == ["failed: WorkerError"] * 2
         assert store.memory.gaps(handle) == []
         check_coverage(store, stored)
-
-
-# --- the cascade
-
-
-def test_the_cascade_keeps_the_order_and_ends_with_the_extractive_worker(tmp_path: Path) -> None:
-    path = tmp_path / "answers.json"
-    path.write_text("[]", encoding="utf-8")
-    item = {"kind": "scripted", "path": str(path)}
-    with opened(workers=[item, item, item, "extractive"]) as store:
-        team = cascade(store)
-        assert [worker.NAME for worker in team] == ["scripted"] * (MOST_TRIES - 1) + ["extractive"]
-        assert [worker.NAME for worker in cascade(store, fast=True)] == ["extractive"]
-    with opened(workers=["extractive", item]) as store:
-        assert [worker.NAME for worker in cascade(store)] == ["extractive"]
-    with opened(workers=[]) as store:
-        assert [worker.NAME for worker in cascade(store)] == ["extractive"]
-    with opened(workers=[{"kind": "unheard-of"}]) as store, pytest.raises(ConfigError, match="unheard-of"):
-        cascade(store)
-
-
-def test_the_first_answer_counts_and_each_failure_before_it_has_its_row(tmp_path: Path) -> None:
-    with opened() as store:
-        stored = session_of(store, turns(1).write(tmp_path))
-        handle = stored.session.handle
-        asked: list[str] = []
-
-        class Named(Broken):
-            def __init__(self, name: str, fail: Callable[[], Reply]) -> None:
-                super().__init__(fail)
-                self.NAME = name
-
-            def ask(self, request: Request) -> Reply:
-                asked.append(self.NAME)
-                return self.fail()
-
-        team = [
-            Named("a", raising(WorkerError("x"))),
-            Named("b", raising(OSError("y"))),
-            Named("c", lambda: Reply((), "c", 3, 4)),
-            Named("d", lambda: Reply((), "d")),
-        ]
-        from obsmem.core.model import Memory
-
-        reply, call = ask(store, list(team), Request("observe", handle, Memory()), 0, 3)
-        assert asked == ["a", "b", "c"]
-        assert (reply.worker, call.outcome, call.tokens_in) == ("c", "empty", 3)
-        rows = store.memory.calls(handle)
-        assert [(row.worker, row.outcome) for row in rows] == [("a", "failed: WorkerError"), ("b", "failed: OSError")]
-        assert store.memory.covered_to(handle) == -1
-        assert "x" not in str(rows[0].outcome)
