@@ -192,7 +192,7 @@ def test_every_place_of_a_store_is_one_that_spec_names(tmp_path: Path) -> None:
         subprocess.run([*command, *words], env=environment, check=True, capture_output=True)
     made = {path.name.removesuffix("-journal").removesuffix("-wal").removesuffix("-shm") for path in home.iterdir()}
     assert {name.removesuffix(".cmd") for name in made} <= set(PLACES)
-    session = home / "sessions" / "claude-code" / "session"
+    (session,) = (home / "sessions" / "claude-code").iterdir()
     assert {path.name for path in session.iterdir()} <= set(SESSION_FILES)
 
 
