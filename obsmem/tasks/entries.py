@@ -21,17 +21,22 @@ def read_entries(
     store: Store, stored: StoredSession, rows: Iterable[EntryRow], *, places: bool = False, lost: bool = False
 ) -> list[Entry]:
     """Give entry rows of one session their text. With ``places`` each also says where its record stood; with ``lost``
-    those whose bytes are gone are left out. Raises StoreError for them otherwise."""
+    those that cannot be had are left out. Raises StoreError for them otherwise."""
     module = load(stored.session.harness)
     entries: list[Entry] = []
     parsed: tuple[tuple[int, int], list[Entry]] = ((-1, -1), [])
     for row in rows:
         record = (row.segment, row.start)
-        if lost and parsed[0] != record and not store.archive.is_readable(row):
-            continue
         if parsed[0] != record:
-            parsed = (record, module.blocks(store.archive.record(row)))
+            try:
+                parsed = (record, module.blocks(store.archive.record(row)))
+            except StoreError:
+                if not lost:
+                    raise
+                parsed = (record, [])
         if row.block >= len(parsed[1]):
+            if lost:
+                continue
             raise StoreError(
                 f"Entry {stored.session.handle}.{row.seq} cannot be read with this version of the program. "
                 "Run 'observational-memory fsck'."

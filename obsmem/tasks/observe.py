@@ -129,7 +129,7 @@ def _last_unreadable(store: Store, stored: StoredSession, first: int) -> int:
     """The last seq, from ``first`` on, before an observable entry whose bytes can be had behind one whose cannot."""
     met = False
     for row in store.archive.observable(stored.no, first):
-        readable = store.archive.is_readable(row)
+        readable = bool(read_entries(store, stored, [row], lost=True))
         if met and readable:
             return row.seq - 1
         met = met or not readable

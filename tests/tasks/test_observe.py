@@ -212,6 +212,23 @@ def test_when_everybody_fails_a_gap_with_the_reason_is_left_and_the_next_run_fil
         assert {note.text for note in remember(store, stored).notes}
 
 
+def test_an_entry_that_cannot_be_read_any_more_hides_nothing_behind_it(tmp_path: Path) -> None:
+    with opened(chunk_max_tokens=256) as store:
+        stored = session_of(store, turns(4).write(tmp_path))
+        handle = stored.session.handle
+        store.archive.connection.execute("UPDATE entries SET block=7 WHERE no & 0xffffffff = 5")
+        watch(store, stored)
+        (gap,) = store.memory.gaps(handle)
+        assert gap.last_seq == 5
+        assert "this version" in gap.reason
+        assert store.memory.covered_to(handle) == stored.last_seq
+        assert any("number_3" in note.text for note in remember(store, stored).notes)
+        store.archive.connection.execute("UPDATE entries SET block=0 WHERE no & 0xffffffff = 5")
+        watch(store, stored)
+        assert store.memory.gaps(handle) == []
+        check_coverage(store, stored)
+
+
 def test_a_gap_larger_than_a_stretch_is_filled_piece_by_piece(tmp_path: Path) -> None:
     with opened() as store:
         stored = session_of(store, turns(6).write(tmp_path))
