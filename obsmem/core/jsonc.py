@@ -160,7 +160,7 @@ def _leaves(value: Mapping[str, Any], path: Path) -> Iterator[tuple[Path, Any, b
     for key, item in value.items():
         if isinstance(item, Mapping):
             yield from _leaves(item, (*path, key))
-        elif isinstance(item, list):
+        elif isinstance(item, list) and item:
             for one in item:
                 yield (*path, key), one, True
         else:

@@ -273,6 +273,7 @@ class HookEvent(NamedTuple):
 
 
 class HookAnswer(NamedTuple):
-    """What we give back: context for the model, or nothing."""
+    """What we give back: context for the model, and ``notice``, one line for the user. Either may be ''."""
 
     context: str = ""
+    notice: str = ""

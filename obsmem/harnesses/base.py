@@ -122,6 +122,15 @@ class Harness(Protocol):
     IGNORED_KEYS: Mapping[str, str]
     """Keys whose strings stand in no entry, each with the reason. SPEC lists them."""
 
+    PROGRAMS: tuple[str, ...]
+    """The commands that start it, best first: found on PATH, it is on this machine."""
+
+    LOGIN_SHELL: bool
+    """True if it runs handlers with the user's login shell, else with /bin/sh."""
+
+    NEXT_STEP: str
+    """What only the user can do after an install, in one sentence."""
+
     def recognise(self, path: str, head: bytes) -> bool:
         """True if these first bytes (up to SNIFF_SIZE) of a file are in one of this harness's formats."""
 
@@ -151,6 +160,21 @@ class Harness(Protocol):
 
     def hook_config(self, command: Callable[[str], str]) -> dict[str, Any]:
         """What a user copies into the harness's config. ``command(arguments)`` gives the shell line to run."""
+
+    def config_file(self, home: str, project: str) -> str:
+        """The file that ``hook_config`` goes into: of the user whose home folder is given, or of a project ('' for none).
+        '' where this copy of the program has nothing to put there."""
+
+    def recall_rule(self, home: str, project: str, command: str) -> tuple[str, dict[str, Any]]:
+        """A file and what goes into it, so that the agent may run ``command`` (the shell word that recalls) without
+        asking. ('', {}) where no rule is needed."""
+
+    def trust(self, home: str, project: str) -> list[tuple[str, str]]:
+        """(command, state) of every handler in the config file, where the harness asks the user to trust each; state is
+        trusted, untrusted, changed or disabled. Empty where it does not ask."""
+
+    def other_ways(self, home: str, project: str) -> list[str]:
+        """Ways besides the config file by which this harness calls us already (a plugin), each in a few words."""
 
 
 def split_lines(source: Source, offset: int, line: int) -> Iterator[Raw]:

@@ -32,6 +32,10 @@ EVENTS: Mapping[str, str] = {
 # The events whose output reaches the model. PreCompact's would become part of the summariser's instructions.
 CONTEXT_EVENTS = ("SessionStart", "UserPromptSubmit")
 PARTS = 4
+PROGRAMS = ("claude",)
+LOGIN_SHELL = False
+NEXT_STEP = "Sessions that run already go on without memory: start a new one, or resume one with `claude --continue`."
+PLUGIN = "observational-memory@"  # of a plugin's name in enabledPlugins; the marketplace's name follows
 _SOURCE_FIELDS = ("source", "trigger", "reason")
 
 _PERSISTED = re.compile(r"^(?:.*\b[Oo]utput saved to|persistedOutputPath): *(\S.*?) *$", re.MULTILINE)
@@ -156,10 +160,13 @@ def read_event(event: str, payload: Mapping[str, Any]) -> HookEvent:
 
 
 def answer(event: HookEvent, answer: HookAnswer) -> str:
-    """The JSON that puts our context before the model, or '' where the event takes none."""
-    if not answer.context or event.name not in CONTEXT_EVENTS or event.kind == "other":
+    """The JSON that puts our context before the model and our notice before the user, or '' where the event takes none."""
+    if event.name not in CONTEXT_EVENTS or event.kind == "other":
         return ""
-    return json.dumps({"hookSpecificOutput": {"hookEventName": event.name, "additionalContext": answer.context}})
+    output: dict[str, Any] = {"systemMessage": answer.notice} if answer.notice else {}
+    if answer.context:
+        output["hookSpecificOutput"] = {"hookEventName": event.name, "additionalContext": answer.context}
+    return json.dumps(output) if output else ""
 
 
 def hook_config(command: Callable[[str], str]) -> dict[str, Any]:
@@ -179,3 +186,36 @@ def hook_config(command: Callable[[str], str]) -> dict[str, Any]:
             "SessionEnd": handlers(10, f"hook {NAME} SessionEnd"),
         }
     }
+
+
+def config_file(home: str, project: str) -> str:
+    """The user's ``settings.json``; in a project the file that is not shared, since our paths are this machine's."""
+    if project:
+        return os.path.join(project, ".claude", "settings.local.json")
+    return os.path.join(os.environ.get("CLAUDE_CONFIG_DIR") or os.path.join(home, ".claude"), "settings.json")
+
+
+def recall_rule(home: str, project: str, command: str) -> tuple[str, dict[str, Any]]:
+    """A rule for the shell tool: this command with any arguments, and nothing joined to it."""
+    return config_file(home, project), {"permissions": {"allow": [f"Bash({command}:*)"]}}
+
+
+def trust(home: str, project: str) -> list[tuple[str, str]]:
+    """Claude Code trusts folders, not handlers."""
+    return []
+
+
+def other_ways(home: str, project: str) -> list[str]:
+    """Our plugin, where settings enable it: its hooks run beside those of the settings."""
+    from obsmem.core import jsonc
+
+    found = []
+    for path in {config_file(home, ""), config_file(home, project)}:
+        try:
+            with open(path, encoding="utf-8") as file:
+                plugins = jsonc.load(file.read()).get("enabledPlugins")
+        except (OSError, ValueError, AttributeError):
+            continue
+        names = plugins if isinstance(plugins, dict) else {}
+        found += [f"the plugin {name}" for name, on in names.items() if on and name.startswith(PLUGIN)]
+    return sorted(set(found))

@@ -21,6 +21,12 @@ from obsmem.harnesses.base import Link, Raw, Reader, Source
 NAME = "codex"
 ROWS = False
 PARTS = 4
+PROGRAMS = ("codex",)
+LOGIN_SHELL = True
+NEXT_STEP = (
+    "Codex runs only handlers that you have trusted, and skips others without a word: start `codex` once and approve "
+    "them (`/hooks` shows them later)."
+)
 
 EVENTS: Mapping[str, str] = {
     "Stop": "turn_end",
@@ -165,11 +171,13 @@ def read_event(event: str, payload: Mapping[str, Any]) -> HookEvent:
 
 
 def answer(event: HookEvent, answer: HookAnswer) -> str:
-    """JSON with the context for a session start or a prompt; '' for all else, which every event accepts."""
-    if not answer.context or event.kind not in ("session_start", "prompt"):
+    """JSON with context and notice for a session start or a prompt; '' for all else, which every event accepts."""
+    if event.kind not in ("session_start", "prompt"):
         return ""
-    output = {"hookEventName": event.name, "additionalContext": answer.context}
-    return json.dumps({"hookSpecificOutput": output}, ensure_ascii=False)
+    output: dict[str, Any] = {"systemMessage": answer.notice} if answer.notice else {}
+    if answer.context:
+        output["hookSpecificOutput"] = {"hookEventName": event.name, "additionalContext": answer.context}
+    return json.dumps(output, ensure_ascii=False) if output else ""
 
 
 def hook_config(command: Callable[[str], str]) -> dict[str, Any]:
@@ -191,3 +199,33 @@ def hook_config(command: Callable[[str], str]) -> dict[str, Any]:
             "SessionEnd": handlers(3, "SessionEnd"),
         }
     }
+
+
+def config_file(home: str, project: str) -> str:
+    """``hooks.json`` of the user's or a project's Codex folder."""
+    import os
+
+    folder = (
+        os.path.join(project, ".codex") if project else os.environ.get("CODEX_HOME") or os.path.join(home, ".codex")
+    )
+    return os.path.join(folder, "hooks.json")
+
+
+def recall_rule(home: str, project: str, command: str) -> tuple[str, dict[str, Any]]:
+    """None is needed: a sandboxed command may read everything, and recalling only reads."""
+    return "", {}
+
+
+def trust(home: str, project: str) -> list[tuple[str, str]]:
+    """What Codex will do with each handler of the hooks file."""
+    import os
+
+    from obsmem.harnesses.codex_trust import states
+
+    user = os.path.dirname(config_file(home, ""))
+    return states(config_file(home, project), os.path.join(user, "config.toml"))
+
+
+def other_ways(home: str, project: str) -> list[str]:
+    """None are known."""
+    return []

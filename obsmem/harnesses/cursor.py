@@ -46,6 +46,10 @@ EVENTS: Mapping[str, str] = {
     "beforeSubmitPrompt": "other",
 }
 
+PROGRAMS = ("cursor-agent", "cursor")
+LOGIN_SHELL = True
+NEXT_STEP = "Cursor reads the file at once; a project's own hooks run only in a workspace that you trust."
+
 # Of the databases (``.vscdb``, ``.db``) only: their rows change in place. Transcripts are read as files.
 ROWS = True
 
@@ -329,3 +333,26 @@ def hook_config(command: Callable[[str], str]) -> dict[str, Any]:
 
 # Seconds. Before a compaction there is work to do; everywhere else a hook only looks at small files.
 _TIMEOUTS = {"preCompact": 60}
+
+
+def config_file(home: str, project: str) -> str:
+    """``hooks.json`` of the user or of a project."""
+    return os.path.join(project or home, ".cursor", "hooks.json")
+
+
+def recall_rule(home: str, project: str, command: str) -> tuple[str, dict[str, Any]]:
+    """A rule of the command line's permissions. The user's file has fields that must be there."""
+    rule: dict[str, Any] = {"permissions": {"allow": [f"Shell({command})"], "deny": []}}
+    if project:
+        return os.path.join(project, ".cursor", "cli.json"), rule
+    return os.path.join(home, ".cursor", "cli-config.json"), {"version": 1, "editor": {"vimMode": False}, **rule}
+
+
+def trust(home: str, project: str) -> list[tuple[str, str]]:
+    """Cursor trusts workspaces, not handlers."""
+    return []
+
+
+def other_ways(home: str, project: str) -> list[str]:
+    """None: a call through the hooks of Claude Code, which Cursor may load too, is recognised and does nothing."""
+    return []

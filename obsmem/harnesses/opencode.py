@@ -86,6 +86,9 @@ IGNORED_KEYS: Mapping[str, str] = {
 }
 
 PLUGIN = "file:///ABSOLUTE/PATH/TO/opencode-plugin/observational-memory.js"
+PROGRAMS = ("opencode",)
+LOGIN_SHELL = False
+NEXT_STEP = "OpenCode loads plugins when it starts: start it again."
 
 
 def recognise(path: str, head: bytes) -> bool:
@@ -213,9 +216,46 @@ def hook_config(command: Callable[[str], str]) -> dict[str, Any]:
     """The fragment of ``opencode.json`` that loads our plugin.
 
     OpenCode has no file of hooks: a plugin, JavaScript in its own process, calls the command with the event's name. The
-    path stands for where ``opencode-plugin/`` really lies; a copy in ``.opencode/plugin/`` needs no config at all.
+    path is where ``opencode-plugin/`` lies beside the package, else a placeholder; a copy in ``.opencode/plugin/`` needs
+    no config at all.
     """
-    return {"$schema": "https://opencode.ai/config.json", "plugin": [[PLUGIN, {"command": command("hook opencode")}]]}
+    plugin = Path(path).as_uri() if (path := _plugin_file()) else PLUGIN
+    return {"$schema": "https://opencode.ai/config.json", "plugin": [[plugin, {"command": command("hook opencode")}]]}
+
+
+def _plugin_file() -> str:
+    """The plugin in this checkout; '' where it is not part of this copy."""
+    path = Path(__file__).resolve().parents[2] / "opencode-plugin" / "observational-memory.js"
+    return str(path) if path.is_file() else ""
+
+
+def config_file(home: str, project: str) -> str:
+    """The user's or a project's ``opencode.json``, or the ``.jsonc`` that is there already; '' without our plugin."""
+    folder = project or os.environ.get("OPENCODE_CONFIG_DIR")
+    if not folder:
+        folder = os.path.join(os.environ.get("XDG_CONFIG_HOME") or os.path.join(home, ".config"), "opencode")
+    path = os.path.join(folder, "opencode.json")
+    return (path + "c" if os.path.exists(path + "c") else path) if _plugin_file() else ""
+
+
+def recall_rule(home: str, project: str, command: str) -> tuple[str, dict[str, Any]]:
+    """A pattern for the shell tool; the last pattern that fits decides."""
+    return config_file(home, project), {"permission": {"bash": {f"{command} *": "allow"}}}
+
+
+def trust(home: str, project: str) -> list[tuple[str, str]]:
+    """OpenCode runs every plugin that its config names."""
+    return []
+
+
+def other_ways(home: str, project: str) -> list[str]:
+    """Copies of the plugin in the folders that OpenCode looks into by itself."""
+    config = os.path.dirname(config_file(home, "")) or os.path.join(home, ".config", "opencode")
+    folders = [config, os.path.join(project, ".opencode")] if project else [config]
+    places = [
+        os.path.join(folder, name, "observational-memory.js") for folder in folders for name in ("plugin", "plugins")
+    ]
+    return [f"the plugin {place}" for place in places if os.path.exists(place)]
 
 
 def _text(payload: Mapping[str, Any], name: str) -> str:
