@@ -32,15 +32,27 @@ def run_recall(arguments: argparse.Namespace) -> int:
         found = find(store, arguments.id)
         if arguments.raw:
             return _write_raw(store, found)
+        found = _without_secrets(store, found)
         if arguments.range:
             return _write_range(found, arguments.range)
         if arguments.context:
-            found = _with_context(store, found, arguments.context)
+            found = _without_secrets(store, _with_context(store, found, arguments.context))
     if arguments.json:
         say_json(recall.as_value(found, local_clock))
     else:
         print(recall.render(found, arguments.budget, local_clock))
     return SourceMissing.exit_code if found.status in ("partial", "source_unavailable", "no_source") else 0
+
+
+def _without_secrets(store: Store, found: recall.Found) -> recall.Found:
+    """What the user's own patterns name is not printed; the built-in kinds are masked as everything is rendered."""
+    if not store.secrets:
+        return found
+    sources = tuple(
+        one._replace(entry=one.entry._replace(text=store.mask(one.entry.text))) if one.entry else one
+        for one in found.sources
+    )
+    return found._replace(sources=sources)
 
 
 def _with_context(store: Store, found: recall.Found, count: int) -> recall.Found:

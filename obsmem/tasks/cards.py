@@ -6,16 +6,16 @@ lost or damaged they are rebuilt on first use. No secret stands in a card, nor i
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from obsmem.core.mask import mask
 from obsmem.core.model import Action, Card, Entry, Fact
 from obsmem.memory.cards import CardBuilder
 from obsmem.store.archive import StoredSession
 from obsmem.tasks.entries import read_entries
 from obsmem.tasks.store import Store
 
+Mask = Callable[[str], str]
 BATCH = 2000  # entries read from the archive at a time
 
 
@@ -45,32 +45,36 @@ def _build(
     builder = CardBuilder(stored.session.handle, state or None, cwd=stored.session.cwd)
     for entry in entries:
         if entry.active:
-            builder.feed(_without_secrets(entry))
+            builder.feed(_without_secrets(entry, store.mask))
     up_to = max(last, entries[-1].seq if entries else -1)
-    cards = [card._replace(facts=tuple(map(_masked_fact, card.facts))) for card in builder.take()]
-    return store.index.add_cards(stored.no, cards, up_to, _masked(builder.state()), reach, stored.rewinds)
+    cards = [
+        card._replace(facts=tuple(_masked_fact(fact, store.mask) for fact in card.facts)) for card in builder.take()
+    ]
+    return store.index.add_cards(stored.no, cards, up_to, _masked(builder.state(), store.mask), reach, stored.rewinds)
 
 
-def _without_secrets(entry: Entry) -> Entry:
+def _without_secrets(entry: Entry, mask: Mask) -> Entry:
     """An entry with its secrets masked before it is taken apart: a piece alone no longer shows what it is. Results are
     long, and come into cards as whole lines, which are masked there; of what nobody observes no word does."""
     if entry.kind == "tool_result" or not entry.observable:
         return entry
-    return entry._replace(text=mask(entry.text), actions=tuple(Action(*_masked(list(one))) for one in entry.actions))
+    return entry._replace(
+        text=mask(entry.text), actions=tuple(Action(*_masked(list(one), mask)) for one in entry.actions)
+    )
 
 
-def _masked_fact(fact: Fact) -> Fact:
-    return fact._replace(subject=mask(fact.subject), text=mask(fact.text), detail=_masked(fact.detail))
+def _masked_fact(fact: Fact, mask: Mask) -> Fact:
+    return fact._replace(subject=mask(fact.subject), text=mask(fact.text), detail=_masked(fact.detail, mask))
 
 
-def _masked(value: Any) -> Any:
+def _masked(value: Any, mask: Mask) -> Any:
     """A value with every string in it masked; keys stay, as they are names and ids."""
     if isinstance(value, str):
         return mask(value)
     if isinstance(value, Mapping):
-        return {key: _masked(item) for key, item in value.items()}
+        return {key: _masked(item, mask) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return type(value)(_masked(item) for item in value)
+        return type(value)(_masked(item, mask) for item in value)
     return value
 
 

@@ -102,7 +102,10 @@ def next_chunk(
         tokens += row.tokens
         if tokens > cap and len(rows) > 1:
             break
-    return select(read_entries(store, stored, rows), stored.session.handle, cap, clock) if rows else None
+    entries = read_entries(store, stored, rows)
+    if store.secrets:
+        entries = [entry._replace(text=store.mask(entry.text)) for entry in entries]
+    return select(entries, stored.session.handle, cap, clock) if rows else None
 
 
 def _observe(

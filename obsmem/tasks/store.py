@@ -7,12 +7,16 @@ lost and begun anew; coverage of entries that nobody can read would hide them fo
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 from typing import TypeVar
 
+from obsmem.core.errors import ConfigError
+from obsmem.core.mask import mask
 from obsmem.store.archive import Archive, StoredSession
 from obsmem.store.index import Index
 from obsmem.store.memory import MemoryStore
@@ -23,6 +27,7 @@ from obsmem.system.files import make_folder, write_atomic
 from obsmem.system.paths import data_home, session_folder
 
 T = TypeVar("T")
+CACHED_WORDS, CACHED_LENGTH = 20_000, 300  # texts, and characters of the longest
 ARCHIVE, MEMORY, INDEX = "archive.db", "memory.db", "index.db"
 
 
@@ -38,6 +43,8 @@ class Store:
         self.archive = Archive(os.path.join(home, ARCHIVE), readonly=readonly)
         self.memory = MemoryStore(os.path.join(home, MEMORY), readonly=readonly)
         self._index: Index | None = None
+        self.secrets = _patterns(config)
+        self._masked = lru_cache(CACHED_WORDS)(self._mask)
         if not readonly:
             self._roll_back_coverage()
 
@@ -47,6 +54,13 @@ class Store:
         if self._index is None:
             self._index = Index(os.path.join(self.home, INDEX), readonly=self.readonly)
         return self._index
+
+    def mask(self, text: str) -> str:
+        """A text without secrets, the user's own patterns (config: ``mask``) among them. Short ones are remembered."""
+        return self._masked(text) if len(text) < CACHED_LENGTH else self._mask(text)
+
+    def _mask(self, text: str) -> str:
+        return mask(text, self.secrets)
 
     def rebuild_index(self) -> None:
         """Put a new, empty index in the place of the old one, which is kept aside as damaged."""
@@ -91,6 +105,16 @@ class Store:
             write_atomic(path, secrets.token_bytes(32))
         with open(path, "rb") as file:
             return file.read()
+
+
+def _patterns(config: Config) -> tuple[re.Pattern[str], ...]:
+    try:
+        return tuple(re.compile(pattern) for pattern in config["mask"])
+    except re.error as error:
+        where = config.origins["mask"]
+        raise ConfigError(
+            f"'mask' in {where} holds a regular expression that cannot be read ({error}). Correct it."
+        ) from error
 
 
 @contextmanager

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from obsmem.core.errors import ConfigError
 from obsmem.tasks.cards import cards_of
 from obsmem.tasks.deliver import leave_block
 from obsmem.tasks.resolve import find
@@ -89,3 +90,22 @@ def test_the_exact_words_can_be_had_by_whoever_asks_for_them_raw(secret: str, tm
         found = find(store, f"{stored.session.handle}.{seq}")
         assert secret not in render(found, 4000, utc)
         assert secret in render(found, 4000, utc, raw=True)
+
+
+def test_a_users_own_pattern_is_masked_everywhere_too(tmp_path: Path) -> None:
+    """Customer numbers are nobody's secret but this user's; a pattern in the config names them."""
+    number = "KD-" + "4471-2290"
+    talk = Talk()
+    talk.user(f"The parcel of customer {number} is lost, never mail {number} twice.")
+    talk.run(f"lookup {number}", f"error: {number} has no address", failed=True)
+    talk.agent(f"I decided to write to {number} because there is no address.")
+    with opened(mask=[r"KD-\d{4}-\d{4}"]) as store:
+        stored = session_of(store, talk.write(tmp_path))
+        assert watch(store, stored).notes
+        leave_block(store, fresh(store, stored), utc)
+        assert [name for name, data in raw_files().items() if number.encode() in data] == []
+
+
+def test_a_pattern_that_is_none_is_refused_with_its_place() -> None:
+    with pytest.raises(ConfigError, match="'mask' in .*regular expression"), opened(mask=["("]):
+        pass
