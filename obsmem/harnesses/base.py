@@ -119,6 +119,10 @@ class Harness(Protocol):
     ROWS: bool
     """True for the formats kept in databases, whose rows change: entries then have versions."""
 
+    KEEPS_BLOCK: bool
+    """True where the block stands in every request until the next compaction: it is answered before the compaction too,
+    and the same again whenever a session that was compacted goes on."""
+
     IGNORED_KEYS: Mapping[str, str]
     """Keys whose strings stand in no entry, each with the reason. SPEC lists them."""
 

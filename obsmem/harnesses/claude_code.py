@@ -19,6 +19,7 @@ from obsmem.harnesses.claude_code_keys import IGNORED_KEYS as IGNORED_KEYS
 
 NAME = "claude-code"
 ROWS = False
+KEEPS_BLOCK = False
 
 EVENTS: Mapping[str, str] = {
     "Stop": "turn_end",

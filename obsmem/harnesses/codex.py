@@ -20,6 +20,7 @@ from obsmem.harnesses.base import Link, Raw, Reader, Source
 
 NAME = "codex"
 ROWS = False
+KEEPS_BLOCK = False
 PARTS = 4
 PROGRAMS = ("codex",)
 LOGIN_SHELL = True

@@ -52,6 +52,7 @@ NEXT_STEP = "Cursor reads the file at once; a project's own hooks run only in a 
 
 # Of the databases (``.vscdb``, ``.db``) only: their rows change in place. Transcripts are read as files.
 ROWS = True
+KEEPS_BLOCK = False
 
 _REPEATED = "repeats words that stand in an entry already"
 _SETTINGS = "the editor's own state: settings, positions, identifiers"

@@ -16,7 +16,7 @@ from typing import Any
 
 from obsmem.core.model import Entry, HookAnswer, HookEvent
 from obsmem.harnesses import opencode_database, opencode_document, opencode_rows, opencode_tree
-from obsmem.harnesses.base import SNIFF_SIZE, Link, Raw, Reader, Source, split_lines
+from obsmem.harnesses.base import OWN_BLOCK, SNIFF_SIZE, Link, Raw, Reader, Source, split_lines
 from obsmem.harnesses.opencode_reader import OpenCodeReader
 from obsmem.harnesses.opencode_records import interpret
 
@@ -24,6 +24,7 @@ NAME = "opencode"
 
 EVENTS: Mapping[str, str] = {
     "session.created": "session_start",
+    "session.resumed": "session_start",  # our plugin's own word: a session that it sees for the first time
     "session.idle": "turn_end",
     "experimental.session.compacting": "before_compact",
     "session.deleted": "session_end",
@@ -32,6 +33,9 @@ EVENTS: Mapping[str, str] = {
 
 # True of sources whose path is a database or a folder; exports and event streams are plain files.
 ROWS = True
+
+# Our plugin puts the block into every request, and asks for it again when OpenCode was started anew.
+KEEPS_BLOCK = True
 
 # Keys, or dotted ends of key paths, whose strings stand in no entry.
 IGNORED_KEYS: Mapping[str, str] = {
@@ -187,17 +191,32 @@ def reader(
 def read_event(event: str, payload: Mapping[str, Any]) -> HookEvent:
     """Turn a call of our plugin into our words. Its payload has ``sessionID`` and ``directory``, and may have ``db``, the
     database's path, and ``parentID`` of a sub-agent's session. The transcript is the database: with the session id it
-    names a source."""
+    names a source.
+
+    A resumed session whose compaction left it a summary wants the block (source ``compact``), unless the block itself
+    was made the summary; any other has all its words before it (``resume``)."""
     session_id = _text(payload, "sessionID")
+    source = _text(payload, "source") or ("startup" if event == "session.created" else "")
+    database = _text(payload, "db") or _default_database()
+    if event == "session.resumed":
+        source = "compact" if _wants_block(database, session_id) else "resume"
     return HookEvent(
         kind=EVENTS.get(event, "other"),
         name=event,
         session_id=session_id,
-        transcript=_text(payload, "db") or _default_database(),
+        transcript=database,
         cwd=_text(payload, "directory"),
-        source=_text(payload, "source") or ("startup" if event == "session.created" else ""),
+        source=source,
         agent_id=session_id if _text(payload, "parentID") else "",
     )
+
+
+def _wants_block(database: str, session_id: str) -> bool:
+    try:
+        summary = opencode_database.last_summary(database, session_id)
+    except OSError:
+        return False
+    return bool(summary) and not summary.startswith(OWN_BLOCK)
 
 
 def _default_database() -> str:

@@ -12,7 +12,7 @@ import time
 
 from obsmem.harnesses import REGISTRY, TURN_ENDS, load
 from obsmem.system import log, process
-from obsmem.system.blockfile import freeze, hold_nothing
+from obsmem.system.blockfile import freeze, hold_nothing, keep, kept
 from obsmem.system.paths import data_home, session_folder
 from obsmem.system.state import read_state, switched_off
 
@@ -64,10 +64,15 @@ def _run(home: str, arguments: list[str], script: str) -> str:
     if what.kind == "before_compact":
         status = process.run(home, script, ["maintain", *work, "--before-compact"], COMPACT_SECONDS)
         outcome = "killed" if status is None else f"exit-{status}"
+        if module.KEEPS_BLOCK:
+            _answer(module, what, "\n".join(keep(folder)))
+            return outcome
     elif what.kind == "session_end":
         process.start(home, script, ["maintain", *work])
         outcome = "started"
     elif what.kind == "session_start" and what.source not in ("startup", "clear", "resume"):
+        if module.KEEPS_BLOCK:
+            return _repeat(home, script, module, what, folder, work)
         return _deliver(home, script, module, what, folder, work, _part(arguments))
     _answer(module, what, "")
     return outcome
@@ -94,6 +99,17 @@ def _deliver(
     text = "\n".join(parts) if of == 1 else "".join(parts[number - 1 : number])
     _answer(module, what, text)
     return f"part-{number}-of-{len(parts)}" if text else ""
+
+
+def _repeat(home: str, script: str, module: Harness, what: HookEvent, folder: str, work: list[str]) -> str:
+    """Give out the block that is kept since the last compaction. Where none is (it happened before we were here, or had
+    no time for us), one is made now and kept from here on."""
+    parts = kept(folder)
+    if not parts:
+        process.run(home, script, ["maintain", *work, "--before-compact"], RENDER_SECONDS)
+        parts = keep(folder)
+    _answer(module, what, "\n".join(parts))
+    return f"{len(parts)}-parts" if parts else ""
 
 
 def _answer(module: Harness, what: HookEvent, text: str) -> None:

@@ -1,22 +1,27 @@
 """The rendered block as a file that a hook can deliver without a database, part by part.
 
 Invariants: the text that one delivery hands out never changes, however many hooks ask for its parts, in whatever
-order and at the same time; it is never older than the compaction that it follows; a file that was cut short is no
-block. On the hook path: ``os`` and our ``files`` only.
+order and at the same time; it is never older than the compaction that it follows; each part is handed out once, and so
+is a second try; a file that was cut short is no block. On the hook path: ``os``, ``time`` and our ``files`` only.
 
-Format: ``obsmem-block 1 <delivery> <number of parts>``, newline, then for each part its length in bytes, newline, and
-the part.
+Format: ``obsmem-block 1 <delivery> <number of parts>``, and behind it, where it waits to be delivered, ``<occasion>``;
+newline, then for each part its length in bytes, newline, and the part.
 """
 
 from __future__ import annotations
 
 import os
+import time
 
-from obsmem.system.files import read_bytes, remove, write_atomic
+from obsmem.system.files import PRIVATE_FILE, read_bytes, remove, write_atomic
 
 NEXT = "block.next"
 CURRENT = "block.current"
 DUE = "block.due"
+RESUME = "block.resume"  # the block for a resumed session: only there while its context lacks one
+RETRY = "block.retry"  # part 1 once more, for the next prompt
+RETRIED = "block.retried"
+GIVEN = "block.given-"  # <occasion>-<part>: this part was handed out
 MAGIC = b"obsmem-block 1 "
 HELD_SECONDS = 60  # the handlers of one session start all come within this time
 DUE_SECONDS = 1800  # a compaction comes within this time, or never (a refused one has its hook, too)
@@ -25,16 +30,42 @@ LIMIT = 1 << 20
 
 def write_next(folder: str, delivery: str, parts: tuple[str, ...]) -> None:
     """Leave the newest rendering for the next delivery."""
+    write_block(os.path.join(folder, NEXT), delivery, parts)
+
+
+def write_block(path: str, delivery: str, parts: tuple[str, ...]) -> None:
+    """Write a block file in one step."""
     pieces = [MAGIC + f"{delivery} {len(parts)}\n".encode()]
     for part in parts:
         data = part.encode("utf-8", "replace")
         pieces.append(f"{len(data)}\n".encode() + data)
-    write_atomic(os.path.join(folder, NEXT), b"".join(pieces))
+    write_atomic(path, b"".join(pieces))
 
 
-def make_due(folder: str) -> None:
-    """Say that the newest rendering holds everything up to the compaction that is about to come: keep it as it is."""
-    write_atomic(os.path.join(folder, DUE), read_bytes(os.path.join(folder, NEXT), LIMIT), durable=False)
+def make_due(folder: str, name: str = DUE) -> str:
+    """Say that the newest rendering holds everything up to the compaction that is about to come: keep it as it is.
+
+    Returns the occasion, which names this delivery even where its text was delivered before. With RESUME as ``name``
+    it waits for the session to be resumed instead.
+    """
+    occasion = f"{time.time_ns():x}"
+    head, newline, rest = read_bytes(os.path.join(folder, NEXT), LIMIT).partition(b"\n")
+    _forget_given(folder)
+    data = head + f" {occasion}".encode() + newline + rest if newline else b""
+    write_atomic(os.path.join(folder, name), data, durable=False)
+    return occasion
+
+
+def _forget_given(folder: str) -> None:
+    """Remove the marks of all deliveries but the current one."""
+    kept = GIVEN + occasion_of(os.path.join(folder, CURRENT)) + "-"
+    try:
+        names = os.listdir(folder)
+    except OSError:
+        return
+    for name in names:
+        if name.startswith(GIVEN) and not name.startswith(kept):
+            remove(os.path.join(folder, name))
 
 
 def freeze(folder: str, now: float) -> list[str] | None:
@@ -44,20 +75,72 @@ def freeze(folder: str, now: float) -> list[str] | None:
     HELD_SECONDS get that one. Where none is due, the newest rendering may be older than what the compaction took away,
     so it is not delivered: the caller has it made first.
     """
-    due, current = os.path.join(folder, DUE), os.path.join(folder, CURRENT)
+    due = os.path.join(folder, DUE)
     try:
         if now - os.stat(due).st_mtime > DUE_SECONDS:
             remove(due)
         else:
-            os.utime(due, (now, now))  # the delivery begins now, and never looks older
-            os.replace(due, current)
+            _move(due, os.path.join(folder, CURRENT), now)
     except OSError:
         pass  # none is due, or somebody else was faster
+    return _held(folder, now)
+
+
+def freeze_for_resume(folder: str, now: float) -> list[str] | None:
+    """The parts for a resumed session whose context holds no whole block; None where it does, or where nobody knows.
+
+    A delivery that is being held goes first: a harness may start a session for two reasons at once.
+    """
+    parts = _held(folder, now)
+    if parts is None:
+        try:
+            _move(os.path.join(folder, RESUME), os.path.join(folder, CURRENT), now)
+        except OSError:
+            pass
+        parts = _held(folder, now)
+    return parts
+
+
+def _move(path: str, to: str, now: float) -> None:
+    os.utime(path, (now, now))  # it begins now, and never looks older
+    os.replace(path, to)
+
+
+def _held(folder: str, now: float) -> list[str] | None:
+    current = os.path.join(folder, CURRENT)
     try:
         held = abs(now - os.stat(current).st_mtime) <= HELD_SECONDS
     except OSError:
         held = False
     return read(current)[1] if held else None
+
+
+def take_part(folder: str, number: int) -> bool:
+    """Take a part of the current delivery to hand it out; False where somebody did (a hook that is registered twice)."""
+    name = f"{GIVEN}{occasion_of(os.path.join(folder, CURRENT))}-{number}"
+    try:
+        os.close(os.open(os.path.join(folder, name), os.O_CREAT | os.O_EXCL | os.O_WRONLY, PRIVATE_FILE))
+    except FileExistsError:
+        return False
+    except OSError:
+        pass  # better twice than not at all
+    return True
+
+
+def take_retry(folder: str, now: float) -> str:
+    """The text of the second try, for whoever comes first; '' where none waits."""
+    taken = os.path.join(folder, RETRIED)
+    try:
+        _move(os.path.join(folder, RETRY), taken, now)
+    except OSError:
+        return ""
+    return "\n".join(read(taken)[1])
+
+
+def end_waiting(folder: str) -> None:
+    """Once a block is handed out, no second try and no resumed session gives another."""
+    for name in (RETRY, RESUME, DUE):
+        remove(os.path.join(folder, name))
 
 
 def hold_nothing(folder: str) -> None:
@@ -69,12 +152,12 @@ def read(path: str) -> tuple[str, list[str]]:
     """(delivery, parts) of a block file; ("", []) where it is missing or incomplete."""
     data = read_bytes(path, LIMIT)
     head, _, rest = data.partition(b"\n")
-    if not head.startswith(MAGIC):
+    words = head[len(MAGIC) :].split(b" ") if head.startswith(MAGIC) else []
+    if len(words) not in (2, 3) or not words[1].isdigit():
         return "", []
+    parts = []
     try:
-        name, count = head[len(MAGIC) :].split(b" ")
-        parts = []
-        for _ in range(int(count)):
+        for _ in range(int(words[1])):
             length, _, rest = rest.partition(b"\n")
             part, rest = rest[: int(length)], rest[int(length) :]
             if len(part) != int(length):
@@ -82,4 +165,10 @@ def read(path: str) -> tuple[str, list[str]]:
             parts.append(part.decode("utf-8", "replace"))
     except ValueError:
         return "", []
-    return name.decode("ascii", "replace"), parts
+    return words[0].decode("ascii", "replace"), parts
+
+
+def occasion_of(path: str) -> str:
+    """What names the delivery of a block file; '' where it never waited for one."""
+    words = read_bytes(path, 200).partition(b"\n")[0].split(b" ")
+    return words[4].decode("ascii", "replace") if len(words) == 5 else ""

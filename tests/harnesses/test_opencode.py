@@ -271,6 +271,7 @@ def test_events_have_our_words(opencode: Harness) -> None:
     kinds = {event: opencode.read_event(event, payload).kind for event in opencode.EVENTS}
     assert kinds == {
         "session.created": "session_start",
+        "session.resumed": "session_start",
         "session.idle": "turn_end",
         "experimental.session.compacting": "before_compact",
         "session.deleted": "session_end",
