@@ -1,8 +1,9 @@
 """The rendered block as a file that a hook can deliver without a database, part by part.
 
 Invariants: the text that one delivery hands out never changes, however many hooks ask for its parts, in whatever
-order and at the same time; it is never older than the compaction that it follows; each part is handed out once, and so
-is a second try; a file that was cut short is no block. On the hook path: ``os``, ``time`` and our ``files`` only.
+order and at the same time, and where it is kept it stays the same until the next compaction; it is never older than the
+compaction that it follows; each part is handed out once, and so is a second try; a file that was cut short is no
+block. On the hook path: ``os``, ``time`` and our ``files`` only.
 
 Format: ``obsmem-block 1 <delivery> <number of parts>``, and behind it, where it waits to be delivered, ``<occasion>``;
 newline, then for each part its length in bytes, newline, and the part.
@@ -18,6 +19,7 @@ from obsmem.system.files import PRIVATE_FILE, read_bytes, remove, write_atomic
 NEXT = "block.next"
 CURRENT = "block.current"
 DUE = "block.due"
+KEPT = "block.kept"  # until the next compaction
 RESUME = "block.resume"  # the block for a resumed session: only there while its context lacks one
 RETRY = "block.retry"  # part 1 once more, for the next prompt
 RETRIED = "block.retried"
@@ -141,6 +143,22 @@ def end_waiting(folder: str) -> None:
     """Once a block is handed out, no second try and no resumed session gives another."""
     for name in (RETRY, RESUME, DUE):
         remove(os.path.join(folder, name))
+
+
+def keep(folder: str) -> list[str]:
+    """Make the rendering that is due the one that is kept until the next compaction, and give its parts; none are kept
+    where none is due, since an older one would be older than the compaction."""
+    kept = os.path.join(folder, KEPT)
+    try:
+        os.replace(os.path.join(folder, DUE), kept)
+    except OSError:
+        remove(kept)
+    return read(kept)[1]
+
+
+def kept(folder: str) -> list[str]:
+    """The parts of the block that is kept until the next compaction; none where none is."""
+    return read(os.path.join(folder, KEPT))[1]
 
 
 def hold_nothing(folder: str) -> None:
