@@ -22,6 +22,11 @@ BUDGETS = range(300, 12_001)  # tokens of a block, as the configuration allows t
 def main(arguments: list[str] | None = None) -> int:
     """Run one command; returns its exit status. Failures are printed as one sentence on standard error."""
     missing = _missing_packages()
+    if missing and sys.flags.no_site and (recorded := _recorded_interpreter()):
+        # Called through the launcher, whose interpreter is the hooks' bare one: the packages are elsewhere.
+        import subprocess
+
+        return subprocess.call([recorded, os.path.abspath(sys.argv[0]), *(arguments or sys.argv[1:])])
     if missing:
         sys.stderr.write(
             f"observational-memory needs the Python packages {', '.join(missing)}, which this interpreter ({sys.executable}) "
@@ -75,6 +80,13 @@ def _record_interpreter() -> None:
             record_interpreter(home)
         except OSError:
             pass  # in an agent's sandbox nothing may be written; hooks find their own way
+
+
+def _recorded_interpreter() -> str:
+    from obsmem.system.paths import data_home
+    from obsmem.system.process import recorded_interpreter
+
+    return recorded_interpreter(data_home())
 
 
 def _missing_packages() -> list[str]:

@@ -187,3 +187,13 @@ def test_recall_is_a_command_of_its_own(monkeypatch: pytest.MonkeyPatch, stored:
     monkeypatch.setattr(sys, "argv", ["recall", "g3vo.126"])
     assert cli.recall_main() == 0
     assert "30 per minute per address" in capsys.readouterr().out
+
+
+def test_the_launcher_runs_commands_under_the_interpreter_that_has_the_packages(tmp_path: Path) -> None:
+    """Hooks need no packages and run without them; a command called through the same launcher finds its own way."""
+    (tmp_path / "interpreter").write_text(sys.executable, encoding="utf-8")
+    environment = {**os.environ, "OBSERVATIONAL_MEMORY_HOME": str(tmp_path)}
+    bare = [os.path.realpath(sys.executable), "-I", "-S", str(SCRIPT), "status", "--json"]
+    done = subprocess.run(bare, env=environment, capture_output=True, encoding="utf-8", check=False)
+    assert "needs the Python packages" not in done.stderr
+    assert done.returncode == 0, done.stderr
