@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 import time
 
 from obsmem.core.errors import NotFound
@@ -13,7 +12,7 @@ from obsmem.harnesses import load
 from obsmem.interfaces.report import agreed, many, say, say_json, size, warn
 from obsmem.system import config as configuration
 from obsmem.system import log
-from obsmem.system.launcher import write_launcher
+from obsmem.system.launcher import quoted, write_launcher
 from obsmem.system.paths import data_home
 from obsmem.tasks.deliver import command, installed_script
 from obsmem.tasks.forget import apply_retention, forget_entry, forget_session, undo_forget
@@ -122,9 +121,8 @@ def run_hooks(arguments: argparse.Namespace) -> int:
     """``hooks HARNESS``: write the launcher and print the config to copy into that harness, with this machine's paths."""
     home = data_home()
     module = load(arguments.harness)
-    launcher = write_launcher(home, installed_script())
-    quoted = f'"{launcher}"' if sys.platform == "win32" or " " in launcher else launcher
-    say_json(module.hook_config(lambda words: f"{quoted} {words}"))
+    launcher = quoted(write_launcher(home, installed_script()))
+    say_json(module.hook_config(lambda words: f"{launcher} {words}"))
     return 0
 
 

@@ -1,13 +1,14 @@
-"""The launcher: a few lines of shell in the data folder that every hook config calls.
+"""The launchers: a few lines of shell in the data folder. One is what every hook config calls, one runs ``recall``.
 
-Invariant: its path and the text of the hook configs never change, so that a harness which trusts a hook by the hash of
+Invariant: the first one's path and the text of the hook configs never change, so that a harness which trusts a hook by the hash of
 its command goes on trusting it after an upgrade; what an upgrade changes is the launcher's content. Where nothing can
-be run it exits 0.
+be run it exits 0. The second one runs with no environment at all, so that an agent can call it from a sandbox.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import sys
 
@@ -16,12 +17,33 @@ from obsmem.system.paths import HOME_VARIABLE
 from obsmem.system.process import INTERPRETER_FILE
 
 LAUNCHER = "launch"
+RECALL = "recall"
 EXECUTABLE = 0o700
 
 
 def launcher_path(home: str) -> str:
     """Where the launcher of a data folder lies on this platform."""
     return os.path.join(home, LAUNCHER + (".cmd" if sys.platform == "win32" else ""))
+
+
+def recall_path(home: str) -> str:
+    """Where the launcher of ``recall`` lies on this platform."""
+    return os.path.join(home, RECALL + (".cmd" if sys.platform == "win32" else ""))
+
+
+def quoted(path: str) -> str:
+    """A path as one word of a shell command. Its form never changes: harnesses know a command by its text."""
+    if sys.platform == "win32":
+        return f'"{path}"'
+    if re.fullmatch(r"[\w@%+=:,./ -]+", path, re.ASCII):
+        return f'"{path}"' if " " in path else path
+    return shlex.quote(path)
+
+
+def calls(text: str, path: str) -> bool:
+    """True if a command, or a rule about commands, names this launcher."""
+    forms = {path, path.replace("\\", "\\\\"), shlex.quote(path)}
+    return any(re.search(re.escape(form) + r"(?![\w.-])", text) for form in forms)
 
 
 def write_launcher(home: str, script: str) -> str:
@@ -32,11 +54,27 @@ def write_launcher(home: str, script: str) -> str:
     """
     record_interpreter(home)
     path = launcher_path(home)
-    python = os.path.realpath(sys.executable)
-    text = _for_windows(home, python, script) if sys.platform == "win32" else _for_shell(home, python, script)
-    if read_bytes(path) != text.encode():
-        write_atomic(path, text.encode(), EXECUTABLE)
+    _write(path, launcher_text(home, script))
     return path
+
+
+def launcher_text(home: str, script: str) -> str:
+    """What the launcher holds if it is written now, by this interpreter."""
+    python = os.path.realpath(sys.executable)
+    return _for_windows(home, python, script) if sys.platform == "win32" else _for_shell(home, python, script)
+
+
+def write_recall(home: str, script: str) -> str:
+    """Write the launcher of ``recall``, which runs under the interpreter that is recorded when it is called."""
+    path = recall_path(home)
+    _write(path, _recall_for_windows(home, script) if sys.platform == "win32" else _recall_for_shell(home, script))
+    return path
+
+
+def _write(path: str, text: str) -> None:
+    data = os.fsencode(text)
+    if read_bytes(path) != data:
+        write_atomic(path, data, EXECUTABLE)
 
 
 def record_interpreter(home: str) -> None:
@@ -69,4 +107,33 @@ def _for_windows(home: str, python: str, script: str) -> str:
         f'if exist "{python}" ("{python}" -I -S "{script}" %* & exit /b 0)\r\n'
         f'where py >nul 2>&1 && (py -3 -I -S "{script}" %* & exit /b 0)\r\n'
         "exit /b 0\r\n"
+    )
+
+
+def _recall_for_shell(home: str, script: str) -> str:
+    return f"""#!/bin/sh
+# Written by observational-memory: prints the exact words behind an id.
+{HOME_VARIABLE}={shlex.quote(home)}
+export {HOME_VARIABLE}
+script={shlex.quote(script)}
+if [ ! -f "$script" ]; then
+    echo "The program that recalls is gone from $script. Install observational-memory again." >&2
+    exit 1
+fi
+recorded=
+[ -r "${HOME_VARIABLE}/{INTERPRETER_FILE}" ] && recorded=$(cat "${HOME_VARIABLE}/{INTERPRETER_FILE}")
+for python in "$recorded" {shlex.quote(sys.executable)} python3 python; do
+    [ -n "$python" ] && command -v "$python" >/dev/null 2>&1 && exec "$python" "$script" recall "$@"
+done
+echo "No Python was found to recall with. Install Python 3.10 or newer." >&2
+exit 1
+"""
+
+
+def _recall_for_windows(home: str, script: str) -> str:
+    return (
+        "@echo off\r\n"
+        "rem Written by observational-memory: prints the exact words behind an id.\r\n"
+        f'set "{HOME_VARIABLE}={home}"\r\n'
+        f'"{sys.executable}" "{script}" recall %*\r\n'
     )

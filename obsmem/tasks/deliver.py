@@ -15,6 +15,8 @@ from obsmem.core.model import Block
 from obsmem.memory.render import render
 from obsmem.store.archive import StoredSession
 from obsmem.system.blockfile import make_due, write_next
+from obsmem.system.launcher import quoted, recall_path
+from obsmem.system.paths import data_home
 from obsmem.tasks.cards import cards_of
 from obsmem.tasks.remember import remember
 from obsmem.tasks.store import Store
@@ -90,7 +92,10 @@ def command() -> str:
 
 
 def recall_command() -> str:
-    """How ``recall`` is called on this machine."""
+    """How ``recall`` is called on this machine: by its launcher where one was installed, since rules allow that path."""
+    launcher = recall_path(data_home())
+    if os.path.isfile(launcher):
+        return quoted(launcher)
     return "recall" if shutil.which("recall") else f"{command()} recall"
 
 
