@@ -193,7 +193,7 @@ def test_the_launcher_runs_commands_under_the_interpreter_that_has_the_packages(
     """Hooks need no packages and run without them; a command called through the same launcher finds its own way."""
     (tmp_path / "interpreter").write_text(sys.executable, encoding="utf-8")
     environment = {**os.environ, "OBSERVATIONAL_MEMORY_HOME": str(tmp_path)}
-    bare = [os.path.realpath(sys.executable), "-I", "-S", str(SCRIPT), "status", "--json"]
+    bare = [os.path.realpath(sys.executable), "-I", "-S", str(SCRIPT), "config", "--json"]
     done = subprocess.run(bare, env=environment, capture_output=True, encoding="utf-8", check=False)
     assert "needs the Python packages" not in done.stderr
     assert done.returncode == 0, done.stderr
