@@ -16,27 +16,29 @@ from obsmem.core.errors import ObsmemError
 from obsmem.interfaces.report import make_streams_safe
 
 DEFAULT_RECALL_TOKENS = 2_000
+NEEDS_NO_PACKAGES = ("setup", "doctor", "uninstall")  # they must run where the packages are missing
+HANDED_OVER = "observational-memory-handed-over"
 BUDGETS = range(300, 12_001)  # tokens of a block, as the configuration allows them
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run one command; returns its exit status. Failures are printed as one sentence on standard error."""
-    missing = _missing_packages()
-    if missing and sys.flags.no_site and (recorded := _recorded_interpreter()):
-        # Called through the launcher, whose interpreter is the hooks' bare one: the packages are elsewhere.
-        import subprocess
-
-        return subprocess.call([recorded, os.path.abspath(sys.argv[0]), *(arguments or sys.argv[1:])])
+    words = sys.argv[1:] if arguments is None else arguments
+    missing = [] if words[:1] and words[0] in NEEDS_NO_PACKAGES else _missing_packages()
     if missing:
+        _hand_over(words)
+        _leave_lack(words, missing)
         sys.stderr.write(
             f"observational-memory needs the Python packages {', '.join(missing)}, which this interpreter ({sys.executable}) "
-            f"does not have. Install them with: {sys.executable} -m pip install pyyaml jsonschema platformdirs filelock\n"
+            f"does not have. Run 'setup' in place of this command, which makes an environment that has them; or "
+            f"{sys.executable} -m pip install pyyaml jsonschema platformdirs filelock\n"
         )
         return 1
     make_streams_safe()
-    options = build_parser().parse_args(sys.argv[1:] if arguments is None else arguments)
+    options = build_parser().parse_args(words)
     try:
-        _record_interpreter()
+        if options.command not in NEEDS_NO_PACKAGES:
+            _record_interpreter()
         status = int(options.run(options))
         sys.stdout.flush()  # a reader that has gone away shows here, and not when Python ends
         return status
@@ -82,11 +84,36 @@ def _record_interpreter() -> None:
             pass  # in an agent's sandbox nothing may be written; hooks find their own way
 
 
-def _recorded_interpreter() -> str:
+def _hand_over(words: list[str]) -> None:
+    """Run the command under the recorded interpreter, which has the packages: a launcher or a shell called us with one
+    that has not. Does not return then; an interpreter option tells the other one not to hand over again."""
     from obsmem.system.paths import data_home
     from obsmem.system.process import recorded_interpreter
+    from obsmem.tasks.deliver import installed_script
 
-    return recorded_interpreter(data_home())
+    recorded = recorded_interpreter(data_home())
+    if recorded and HANDED_OVER not in sys._xoptions and os.path.isfile(installed_script()):
+        call = [recorded, "-X", HANDED_OVER, installed_script(), *words]
+        try:
+            if sys.platform == "win32":  # there, exec ends this process before the other one
+                import subprocess
+
+                sys.exit(subprocess.call(call))
+            os.execv(recorded, call)
+        except OSError:
+            pass  # it is not a program any more
+
+
+def _leave_lack(words: list[str], missing: list[str]) -> None:
+    """A hook's child has nobody to tell what is missing: the next session's start tells the user."""
+    if words[:1] == ["maintain"]:
+        from obsmem.system.notice import leave_lack
+        from obsmem.system.paths import data_home
+
+        try:
+            leave_lack(data_home(), missing, sys.executable)
+        except OSError:
+            pass
 
 
 def _missing_packages() -> list[str]:

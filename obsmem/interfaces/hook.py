@@ -13,7 +13,6 @@ import time
 from obsmem.harnesses import REGISTRY, TURN_ENDS, load
 from obsmem.system import log, process
 from obsmem.system.blockfile import freeze, hold_nothing, keep, kept
-from obsmem.system.notice import take_notice
 from obsmem.system.paths import data_home, session_folder
 from obsmem.system.state import read_state, switched_off
 
@@ -115,6 +114,7 @@ def _repeat(home: str, script: str, module: Harness, what: HookEvent, folder: st
 
 def _answer(module: Harness, what: HookEvent, text: str) -> None:
     from obsmem.core.model import HookAnswer
+    from obsmem.system.notice import take_notice  # not at the top: a turn's end has nothing to tell
 
     notice = take_notice(data_home(), module.NAME) if what.kind == "session_start" else ""
     _print(module.answer(what, HookAnswer(text, notice)))

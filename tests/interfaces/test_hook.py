@@ -313,11 +313,13 @@ def broken_interpreter(place: Place) -> None:
     (place.home / "interpreter").write_text(str(program), encoding="utf-8")
 
 
-def test_without_the_packages_nothing_is_printed_and_the_log_tells(place: Place) -> None:
+def test_without_the_packages_the_log_tells_and_the_next_start_tells_the_user(place: Place) -> None:
     broken_interpreter(place)
     done = place.hook("claude-code", "PreCompact", given=place.payload("PreCompact-auto"))
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
-    assert place.start(1) == b""
+    told = json.loads(place.start(1, source="startup"))
+    assert set(told) == {"systemMessage"} and told["systemMessage"].endswith('observational_memory.py" setup')
+    assert place.start(1, source="startup") == b""
     assert "name=claude-code_PreCompact outcome=exit-1" in place.log and untouched(place)
 
 
