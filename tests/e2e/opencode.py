@@ -58,12 +58,12 @@ class OpenCode:
         # With these in place it does not look for its plugin package on the network, which takes it over a minute.
         shutil.copytree(programs.require_folder(programs.OPENCODE_PLUGIN), folder, dirs_exist_ok=True)
         (folder / "opencode.json").write_text(json.dumps(whole, indent=2), encoding="utf-8")
-        self._environment = {"OPENCODE_DISABLE_AUTOUPDATE": "1", "OPENCODE_DISABLE_MODELS_FETCH": "1"}
+        self.environment = {"OPENCODE_DISABLE_AUTOUPDATE": "1", "OPENCODE_DISABLE_MODELS_FETCH": "1"}
 
     def turn(self, prompt: str) -> Ended:
         """Send one prompt in the same session, on stdin (an argument with a space would arrive quoted)."""
         arguments = [str(self._command), "run", "--format", "json", "--model", MODEL, "--title", "Scripted"]
-        ended = self.world.run([*arguments, *(["-s", self.session] if self.session else [])], self._environment, prompt)
+        ended = self.world.run([*arguments, *(["-s", self.session] if self.session else [])], self.environment, prompt)
         if not self.session:
             for line in ended.stdout.split("\n"):
                 if '"sessionID"' in line:
@@ -74,4 +74,4 @@ class OpenCode:
     def compact(self) -> Ended:
         """Ask for a compaction of the session, as ``/compact`` does."""
         arguments = [sys.executable, "-c", _SUMMARIZE, str(self._command), self.session]
-        return self.world.run(arguments, self._environment)
+        return self.world.run(arguments, self.environment)

@@ -1,0 +1,307 @@
+/**
+ * The OpenCode plugin of observational-memory: calls its script on OpenCode's events, and puts the block (the notes of
+ * a session) into the summariser's prompt and, after a compaction, into every later request of that session.
+ *
+ * Owns nothing but what it was told for each session since OpenCode started. Invariants: no hook ever throws or waits
+ * longer than its limit; what the script prints is used only if it is JSON; the block of a session is the same string in
+ * every request until its next compaction; one session never gets another one's block. It triggers no compaction.
+ *
+ * Options (the second element of the plugin's entry in opencode.json):
+ *   command          how the script is called: a shell line, as other hook configs have it (with or without its last
+ *                    words `hook opencode`), or an array of words; by default the launcher in the data folder
+ *   replace_summary  true: the block takes the place of the summary
+ */
+
+import { spawn } from "node:child_process"
+import { randomUUID } from "node:crypto"
+import { closeSync, existsSync, openSync, rmSync, writeFileSync } from "node:fs"
+import { homedir, tmpdir } from "node:os"
+import { isAbsolute, join } from "node:path"
+
+const LIMITS = { idle: 10_000, resumed: 13_000, compacting: 30_000, recall: 15_000 } // milliseconds
+const MOST_OUTPUT = 1 << 20 // characters of an answer; a block has at most some 40,000
+const ATTEMPTS = 3 // how often a session's block is asked for while the script fails
+const LONGEST_WORD = 64 // characters of an id or a range
+// The system prompts of OpenCode's own side requests, which are not the session's.
+const SIDE_REQUEST = /^\s*You are a (?:title generator|context summarization agent)/
+const OPENING = "<observational-memory "
+
+export const ObservationalMemory = async (input, options) => {
+  if (process.env.OBSERVATIONAL_MEMORY_WORKER || isOff(process.env.OBSERVATIONAL_MEMORY_OFF)) return {}
+  const directory = text(input?.directory) || process.cwd()
+  const call = caller(options?.command, directory)
+  const replaces = options?.replace_summary === true
+  const sessions = new Map()
+
+  /** What is known of a session. `block`: undefined = not asked yet. `compacting`: from its hook until it is over. */
+  const known = (id) => {
+    if (!sessions.has(id)) sessions.set(id, { child: false, block: undefined, asking: undefined, attempts: 0, compacting: undefined })
+    return sessions.get(id)
+  }
+
+  const hook = (event, sessionID, milliseconds) =>
+    call(["hook", "opencode", event], { sessionID, directory, db: database() }, milliseconds)
+
+  /** The block in the script's answer; "" for none, undefined where the script failed. */
+  const blockOf = (done) => {
+    if (done.status !== 0) return undefined
+    if (!done.stdout.trim()) return ""
+    return text(parsed(done.stdout)?.context)
+  }
+
+  /** The session's block: asked for once, by however many requests at the same time, and then remembered. */
+  const remembered = async (id) => {
+    const session = known(id)
+    if (session.block === undefined && session.attempts < ATTEMPTS) {
+      session.asking ??= hook("session.resumed", id, LIMITS.resumed).then((done) => {
+        session.attempts += 1
+        session.block ??= blockOf(done)
+        session.asking = undefined
+      })
+      await session.asking
+    }
+    return session.block ?? ""
+  }
+
+  /** The compaction is over and has succeeded: what was rendered for it is the session's block from now on. */
+  const adopt = (session) => {
+    if (!session.compacting) return
+    const { block, replaced } = session.compacting
+    session.block = replaced ? "" : block
+    session.attempts = 0
+    session.compacting = undefined
+  }
+
+  const onEvent = ({ event }) => {
+    const properties = event?.properties ?? {}
+    const info = properties.info ?? {}
+    const id = text(properties.sessionID) || text(info.id)
+    if (!id) return
+    if (event.type === "session.created" || event.type === "session.updated") {
+      if (text(info.parentID)) known(id).child = true
+    } else if (event.type === "session.compacted") {
+      adopt(known(id))
+    } else if (event.type === "session.deleted") {
+      sessions.delete(id)
+    } else if (event.type === "session.idle" && !known(id).child) {
+      // Not waited for: `opencode run` ends without waiting for it, and the child goes on by itself.
+      void hook("session.idle", id, LIMITS.idle)
+    }
+  }
+
+  const onCompacting = async ({ sessionID }, output) => {
+    const id = text(sessionID)
+    if (!id || known(id).child) return
+    const session = known(id)
+    session.compacting = { block: undefined, system: undefined, replaced: false, replaces: false }
+    const block = blockOf(await hook("experimental.session.compacting", id, LIMITS.compacting))
+    if (!session.compacting) return
+    session.compacting.block = block
+    if (!block) return
+    if (replaces && output.prompt === undefined) {
+      session.compacting.replaces = true
+      output.prompt = 'The summary of this conversation is written already. Answer with the one word "Done".'
+    } else {
+      output.context.push(block)
+    }
+  }
+
+  const onSystem = async ({ sessionID }, output) => {
+    const id = text(sessionID)
+    if (!id || !Array.isArray(output?.system) || known(id).child) return
+    const prompt = output.system.join("\n")
+    const session = known(id)
+    if (session.compacting) {
+      // The first request after the compacting hook is the summariser's, and so is each repetition of it.
+      session.compacting.system ??= prompt
+      if (session.compacting.system === prompt) return
+      adopt(session)
+    }
+    if (SIDE_REQUEST.test(prompt)) return
+    const block = await remembered(id)
+    if (block && !output.system.includes(block)) output.system.push(block)
+  }
+
+  /** A new prompt while a compaction still seems to run: it failed, and the session goes on as it was. */
+  const onMessage = ({ sessionID }) => {
+    if (sessions.has(sessionID)) sessions.get(sessionID).compacting = undefined
+  }
+
+  /** OpenCode says so only of a compaction that succeeded. */
+  const onContinue = ({ sessionID }) => {
+    if (sessions.has(sessionID)) adopt(sessions.get(sessionID))
+  }
+
+  /** With `replace_summary`: what the summariser said gives way to the block. */
+  const onText = ({ sessionID }, output) => {
+    const compacting = sessions.get(sessionID)?.compacting
+    if (!compacting?.replaces || compacting.system === undefined) return
+    output.text = compacting.replaced ? "" : compacting.block
+    compacting.replaced = true
+  }
+
+  const recall = async (given, context) => {
+    const id = word(given?.id)
+    const range = word(given?.range)
+    if (!id) return "recall needs an id as the block shows it: 3fa9c1d for a note, 7c2e.812 for an entry."
+    const where = text(context?.directory) || directory
+    const words = ["recall", id, ...(range ? ["--range", range] : [])]
+    const done = await call(words, { sessionID: text(context?.sessionID), directory: where }, LIMITS.recall, where)
+    return done.stdout || done.stderr.trim() || `recall gave no answer (${done.failure || `exit status ${done.status}`}).`
+  }
+
+  return {
+    event: guarded(onEvent),
+    "chat.message": guarded(onMessage),
+    "experimental.session.compacting": guarded(onCompacting),
+    "experimental.compaction.autocontinue": guarded(onContinue),
+    "experimental.chat.system.transform": guarded(onSystem),
+    "experimental.text.complete": guarded(onText),
+    tool: {
+      recall: {
+        description:
+          "Print the exact words of this session behind an id that its observational-memory block shows: a note or " +
+          "reflection ([3fa9c1d]) with what it cites, or one entry (7c2e.812). Use it before relying on details.",
+        args: {
+          id: { type: "string", description: "the id, or an unambiguous beginning of one" },
+          range: { type: "string", description: 'characters of one long entry, as "2000:6000"; "" for all that fits' },
+        },
+        execute: async (given, context) => (await guarded(recall)(given, context)) ?? "recall failed.",
+      },
+    },
+  }
+}
+
+export default ObservationalMemory
+
+/** A hook that never throws: what goes wrong with the memory must not go wrong with the agent. */
+function guarded(hook) {
+  return async (input, output) => {
+    try {
+      return await hook(input ?? {}, output ?? {})
+    } catch {
+      return undefined
+    }
+  }
+}
+
+/**
+ * Make the function that runs the script: words, a JSON value for its standard input and a limit in milliseconds give
+ * {status, stdout, stderr, failure}. It never rejects; status is undefined where the script did not end by itself.
+ */
+function caller(command, directory) {
+  const words = Array.isArray(command) ? command.filter((one) => typeof one === "string") : []
+  const line = text(command).replace(/\s+hook\s+opencode\s*$/, "")
+  const first = words.length > 0 ? words : line ? [] : [launcher()]
+  return (more, payload, milliseconds, cwd = directory) =>
+    new Promise((resolve) => {
+      const [program, rest, shell] = shellLine(first, line, more)
+      const done = { status: undefined, stdout: "", stderr: "", failure: "" }
+      let child
+      const end = (failure) => {
+        clearTimeout(timer)
+        done.failure = failure
+        resolve(done)
+      }
+      const timer = setTimeout(() => {
+        stop(child)
+        end("time limit")
+      }, milliseconds)
+      timer.unref?.()
+      try {
+        const folder = existsSync(cwd) ? cwd : homedir()
+        // Its own process group: it survives the end of OpenCode, and is killed as a whole at its limit.
+        const detached = process.platform !== "win32"
+        child = withFile(JSON.stringify(payload), (file) =>
+          spawn(program, rest, { cwd: folder, shell, detached, windowsHide: true, stdio: [file, "pipe", "pipe"] }),
+        )
+      } catch (error) {
+        end(String(error?.code ?? "not started"))
+        return
+      }
+      const collect = (name) => (piece) => {
+        if (done[name].length < MOST_OUTPUT) done[name] += piece
+      }
+      child.stdout.setEncoding("utf8").on("data", collect("stdout"))
+      child.stderr.setEncoding("utf8").on("data", collect("stderr"))
+      child.on("error", (error) => end(String(error?.code ?? "not started")))
+      child.on("close", (status) => {
+        done.status = status ?? undefined
+        end(status === null ? "killed" : "")
+      })
+    })
+}
+
+/**
+ * Call `use` with an open file that holds these words, and is gone from its folder afterwards. A pipe would still be
+ * empty for a child that is started when OpenCode is about to end: what waits to be written into it is lost then.
+ */
+function withFile(words, use) {
+  const path = join(tmpdir(), `observational-memory-${randomUUID()}.json`)
+  writeFileSync(path, words, { mode: 0o600, flag: "wx" })
+  let file
+  try {
+    file = openSync(path, "r")
+    return use(file)
+  } finally {
+    if (file !== undefined) closeSync(file)
+    rmSync(path, { force: true })
+  }
+}
+
+/** [program, arguments, whether a shell runs it]. The words of a call never go through a shell's own reading. */
+function shellLine(first, line, more) {
+  if (!line && process.platform !== "win32") return [first[0], [...first.slice(1), ...more], false]
+  if (!line) return [[...first, ...more].map((one) => `"${one}"`).join(" "), [], true]
+  if (process.platform === "win32") return [`${line} ${more.join(" ")}`, [], true]
+  return ["/bin/sh", ["-c", `${line} "$@"`, "sh", ...more], false]
+}
+
+function stop(child) {
+  try {
+    if (process.platform === "win32") child?.kill()
+    else if (child?.pid) process.kill(-child.pid, "SIGKILL")
+  } catch {
+    // it has ended already
+  }
+}
+
+/** The launcher that an installation left in the data folder. The same rule as in obsmem/system/paths.py. */
+function launcher() {
+  const { OBSERVATIONAL_MEMORY_HOME, XDG_DATA_HOME, LOCALAPPDATA } = process.env
+  const name = process.platform === "win32" ? "launch.cmd" : "launch"
+  if (OBSERVATIONAL_MEMORY_HOME) return join(OBSERVATIONAL_MEMORY_HOME, name)
+  if (process.platform === "win32") return join(LOCALAPPDATA || join(homedir(), "AppData", "Local"), "observational-memory", name)
+  if (process.platform === "darwin") return join(homedir(), "Library", "Application Support", "observational-memory", name)
+  return join(XDG_DATA_HOME?.trim() || join(homedir(), ".local", "share"), "observational-memory", name)
+}
+
+/** The database that this OpenCode keeps its sessions in; "" where it keeps none on disk. */
+function database() {
+  const folder = join(process.env.XDG_DATA_HOME || join(homedir(), ".local", "share"), "opencode")
+  const named = process.env.OPENCODE_DB
+  if (named) return named === ":memory:" ? "" : isAbsolute(named) ? named : join(folder, named)
+  return join(folder, "opencode.db")
+}
+
+function isOff(value) {
+  return !["", "0", "false", "no", "off"].includes((value ?? "").trim().toLowerCase())
+}
+
+function parsed(words) {
+  try {
+    return JSON.parse(words)
+  } catch {
+    return undefined
+  }
+}
+
+function text(value) {
+  return typeof value === "string" ? value : ""
+}
+
+/** An id or a range: nothing that a shell or an option parser could take for something else. */
+function word(value) {
+  const given = text(value).trim().replace(/^\[|\]$/g, "")
+  return given.length <= LONGEST_WORD && /^[\w.:]+$/.test(given) ? given : ""
+}
