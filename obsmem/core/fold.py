@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from obsmem.core.model import Card, Fact
 
-IDENTIFIERS_KEPT = 40
+IDENTIFIERS_KEPT = 150
 
 
 class Order(NamedTuple):
@@ -49,7 +49,8 @@ class Instruction(NamedTuple):
 class FileState(NamedTuple):
     """What happened to one path. Times in milliseconds, seq -1 where it never happened.
 
-    ``identifiers`` are (name, seq) that changes brought to this file, newest last.
+    ``identifiers`` are (name, seq) of what changes defined in this file, or a look at it showed; ``mentions`` of what
+    changes call and use. The newest change comes first.
     """
 
     path: str
@@ -61,6 +62,7 @@ class FileState(NamedTuple):
     created: bool = False
     deleted: bool = False
     identifiers: tuple[tuple[str, int], ...] = ()
+    mentions: tuple[tuple[str, int], ...] = ()
 
     @property
     def read_only(self) -> bool:
@@ -266,14 +268,20 @@ def _revoke(instruction: Instruction, revoked: list[str], seq: int) -> Instructi
 
 
 def _changed(file: FileState, fact: Fact) -> FileState:
+    names = _newest(file.identifiers, fact, "identifiers")
     if fact.kind == "read":
-        return file._replace(last_read_at=fact.at, last_read_seq=fact.seqs[-1])
+        return file._replace(last_read_at=fact.at, last_read_seq=fact.seqs[-1], identifiers=names)
     changed = file._replace(edits=file.edits + 1, last_edit_at=fact.at, last_edit_seq=fact.seqs[-1])
     if fact.kind == "delete":
         return changed._replace(deleted=True)
-    names = dict(file.identifiers)
-    for name in fact.detail.get("identifiers", ()):
-        names.pop(name, None)
-        names[str(name)] = fact.seqs[0]
     created = file.created or (fact.kind == "write" and file.edits == 0 and file.last_read_seq < 0)
-    return changed._replace(deleted=False, created=created, identifiers=tuple(names.items())[-IDENTIFIERS_KEPT:])
+    mentions = _newest(file.mentions, fact, "mentions")
+    return changed._replace(deleted=False, created=created, identifiers=names, mentions=mentions)
+
+
+def _newest(known: tuple[tuple[str, int], ...], fact: Fact, key: str) -> tuple[tuple[str, int], ...]:
+    """Names with their seq, the newest change first and within it as the fact lists them; what is known moves up."""
+    fresh = {str(name): fact.seqs[0] for name in fact.detail.get(key, ())}
+    if not fresh:
+        return known
+    return (*fresh.items(), *(pair for pair in known if pair[0] not in fresh))[:IDENTIFIERS_KEPT]

@@ -154,7 +154,7 @@ FACT_KINDS: Mapping[str, str] = {
     "answer": "a human's answer to the agent's question: subject = the question, text = the answer",
     "interruption": "the human stopped or refused something: subject = what (tool, command), text = their words, if any",
     "read": "a file was read: subject = path",
-    "edit": "a file was changed: subject = path; {identifiers: names that the change brought, added: lines, removed: lines}",
+    "edit": "a file was changed: subject = path; {identifiers: names that the change defined, mentions: names that it uses, added: lines, removed: lines}",
     "write": "a file was created or overwritten whole: subject = path; {identifiers, added}",
     "delete": "a file was deleted or moved away: subject = path",
     "command": "a command ended: subject = the command line, text = its deciding line, ok; {exit, errors: lines, failing: test names, summary: e.g. '214 passed in 3s'}",

@@ -218,6 +218,9 @@ class CardBuilder:
                 self._end_question(deed, entry, seqs)
             elif kind != "other" and not failed:
                 detail = deed.get("detail", {})
+                if kind == "read" and entry.kind == "tool_result":
+                    names = cards_edits.names_in_view(entry.text[entry.preface :], deed["subject"])
+                    detail = {"identifiers": list(names)} if names else {}
                 self._add(kind, seqs, entry.at or pending["at"], subject=deed["subject"], ok=entry.ok, detail=detail)
 
     def _end_command(self, deed: Pending, entry: Entry, seqs: tuple[int, ...]) -> None:
@@ -282,6 +285,9 @@ def _deed(action: Action, entry: Entry, cwd: str) -> Pending | None:
         added, removed = cards_edits.line_changes(action.new, action.old)
         names = cards_edits.identifiers_brought(action.new, action.old, action.path)
         detail: dict[str, Any] = {"identifiers": list(names), "added": added}
+        mentions = cards_edits.mentions_brought(action.new, action.old, names)
+        if mentions:
+            detail["mentions"] = list(mentions)
         if action.kind == "edit":
             detail["removed"] = removed
         return {"kind": action.kind, "subject": path, "detail": detail}

@@ -6,8 +6,11 @@ Invariant: a name given back stands in the new text and not in the old one; defi
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 
 IDENTIFIER_LIMIT = 40
+MENTION_LIMIT = 100
+VIEW_LIMIT = 20
 LOCAL_LIMIT = 3
 TEXT_LIMIT = 200_000
 
@@ -36,6 +39,10 @@ _LOCALS = re.compile(
     r"|(?<![\w.])((?:[a-z]+[A-Z]\w*|[a-z]+_\w+|[A-Z][a-z]\w+))\(",
     re.MULTILINE,
 )
+_SPELT = re.compile(
+    r"\b(?:[a-z]+[A-Z]\w*|[A-Z][a-z]+[A-Z]\w*|[A-Z]{2,}[a-z]\w*|[a-z]\w*_\w+|_\w+_\w+|[A-Z][A-Z0-9]+_[A-Z0-9_]+)\b"
+)
+_LINE_NUMBER = re.compile(r"^[ \t]*\d+(?:→|\t|[|:] ?)", re.MULTILINE)
 _HEADINGS = re.compile(r"^#{1,4}[ \t]+(.+?)[ \t]*#*$", re.MULTILINE)
 _KEYS = re.compile(r"^[ \t]{0,6}[\"']?([A-Za-z_][\w.-]*)[\"']?[ \t]*[:=]|^\[+([\w.\"-]+)\]+|^([\w.-]+):", re.MULTILINE)
 _SELECTORS = re.compile(r"^[ \t]*([.#][\w-]+)[^{\n;]*\{", re.MULTILINE)
@@ -69,6 +76,27 @@ def identifiers_brought(new: str, old: str, path: str) -> tuple[str, ...]:
             if len(found) >= (LOCAL_LIMIT if pattern is _LOCALS else IDENTIFIER_LIMIT):
                 return tuple(found)
     return tuple(found)
+
+
+def mentions_brought(new: str, old: str, defined: Collection[str]) -> tuple[str, ...]:
+    """Further names in ``new`` that are neither in ``old`` nor among ``defined``: what the change calls and uses, known
+    by their spelling (camelCase, snake_case, CONSTANTS)."""
+    known = frozenset(_SPELT.findall(old[:TEXT_LIMIT])) if old else frozenset()
+    found: dict[str, None] = {}
+    for name in _SPELT.findall(new[:TEXT_LIMIT]):
+        if name not in known and name not in defined:
+            found[name] = None
+            if len(found) == MENTION_LIMIT:
+                break
+    return tuple(found)
+
+
+def names_in_view(text: str, path: str) -> tuple[str, ...]:
+    """The definitions in a file's text as a tool showed it, line numbers and all."""
+    if path.lower().endswith(_DATA):
+        return ()
+    bare = _LINE_NUMBER.sub("", text[:TEXT_LIMIT]) if _LINE_NUMBER.match(text) else text
+    return identifiers_brought(bare, "", path)[:VIEW_LIMIT]
 
 
 def _patterns(path: str) -> tuple[re.Pattern[str], ...]:

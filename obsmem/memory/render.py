@@ -34,6 +34,12 @@ PART_BYTES = 9_500
 MOST_PARTS = 4
 SHARES = {"Now": 0.25, "Pins": 0.15, "Files": 0.15, "Commands": 0.10, "Reflections": 0.15}
 NOTES_SHARE = 0.20
+# What nothing else needed goes where it helps most; *Files* never takes more than FILES_MOST of the block.
+SPARE_SHARES = {"Now": 0.5, "Files": 0.25, "Commands": 0.25}
+WORTH_GIVING = 100  # tokens
+FILES_MOST = 0.20
+EARLIER_LIMITS = (2_000, 1_200, 600)  # characters of an earlier instruction
+NAMES_LIMITS = (4_000, 2_000, 1_000, 500, 240, 120)  # characters of names a file
 NOW_LEAST = 120  # tokens: under a small budget the last instruction goes before the shares
 DELIVERY_LENGTH = 8
 CLOSE = "</observational-memory>"
@@ -92,31 +98,67 @@ def render(
 def _choose(
     state: State, memory: Memory, view: View, budget: int, show: str, disk: Mapping[str, str], most_parts: int
 ) -> list[Section]:
-    """Fill the sections in order, each within its share and what those before it left."""
-    short = shorten([*(note.id for note in memory.notes), *(one.id for one in memory.reflections)])
+    """Fill the sections in order; what is left over at the end is given to those that could say more, and they are
+    filled again."""
     # Markup of the parts, headings and closing lines; a part costs what its wrapper costs.
     room = budget - 75 * min(most_parts, max(1, budget // 2_000)) - 80
-    now = int(max(room * SHARES["Now"], min(room, NOW_LEAST)))
+    sections, spare = _fill_all(state, memory, view, room, show, disk, {})
+    if spare >= WORTH_GIVING:
+        extra = {name: spare * share for name, share in SPARE_SHARES.items()}
+        sections, _ = _fill_all(state, memory, view, room, show, disk, extra)
+    return sections
+
+
+def _fill_all(
+    state: State, memory: Memory, view: View, room: int, show: str, disk: Mapping[str, str], extra: Mapping[str, float]
+) -> tuple[list[Section], int]:
+    """Fill each section within its share, what those before it left, and what is ``extra`` for it. Returns the sections
+    and the tokens that the last one left."""
+    short = shorten([*(note.id for note in memory.notes), *(one.id for one in memory.reflections)])
+    now = int(max(room * SHARES["Now"], min(room, NOW_LEAST)) + extra.get("Now", 0))
+    files = min(room * SHARES["Files"] + extra.get("Files", 0), room * FILES_MOST)
     candidates = {
-        "Now": now_lines(state, view, now - estimate("## Now\n" + _rest("Now", view, show) + "\n")),
+        "Now": _now_lines(state, view, now - estimate("## Now\n" + _rest("Now", view, show) + "\n")),
         "Pins": pin_lines(memory.pins),
-        "Files": file_lines(state, view, disk),
+        "Files": _file_lines(state, view, disk, int(files)),
         "Commands": command_lines(state, view),
         "Reflections": reflection_lines(memory, short),
     }
     sections, told, spare = [], set[int](), 0.0
     for name, lines in candidates.items():
-        share = room * SHARES[name] + spare
+        share = (now if name == "Now" else room * SHARES[name] + extra.get(name, 0)) + spare
         if name == "Commands":  # *Now* has told of those that judge the work
             lines = [line for line in lines if not told.issuperset(line.seqs)]
-        section, used = _fill(name, lines, now if name == "Now" else int(share), _rest(name, view, show))
+        most = min(share, room * FILES_MOST) if name == "Files" else share
+        section, used = _fill(name, lines, int(most), _rest(name, view, show))
         spare = share - used
         told.update(seq for line in section.lines for seq in line.seqs)
         sections.append(section)
     superseded = {said.seq for said in state.instructions if said.superseded_by is not None}
     lines = note_lines(memory, short, view, told, superseded)
-    section, _ = _fill("Notes", lines, int(room * NOTES_SHARE + spare), _rest("Notes", view, show))
-    return [*sections, section]
+    rest = int(room * NOTES_SHARE + spare - sum(extra.values()))
+    section, used = _fill("Notes", lines, rest, _rest("Notes", view, show))
+    return [*sections, section], rest - used
+
+
+def _now_lines(state: State, view: View, share: int) -> list[Line]:
+    """The lines of *Now* with as much of each earlier instruction as its share allows."""
+    lines: list[Line] = []
+    for limit in EARLIER_LIMITS:
+        lines = now_lines(state, view, share, limit)
+        if sum(line.cost for line in lines) <= share:
+            break
+    return lines
+
+
+def _file_lines(state: State, view: View, disk: Mapping[str, str], share: int) -> list[Line]:
+    """The lines of *Files* with as many names a file as its share allows."""
+    lines: list[Line] = []
+    for limit in NAMES_LIMITS:
+        lines = file_lines(state, view, disk, limit)
+        if sum(line.cost for line in lines) <= share:
+            break
+    return lines
 
 
 def _rest(name: str, view: View, show: str) -> str:

@@ -23,6 +23,7 @@ QUESTION_LIMIT = 200
 LINE_LIMIT = 400  # characters of any other line's text
 REPORT_LIMIT = 800  # characters of what the agent last reported
 PIN_LIMIT = 2_000
+NAMES_ROW = 200  # characters of names after which their file is named again
 RECENT_COMMANDS = 8  # of the newest commands, also those are listed that just ended well
 BARE_TOKENS = (
     4  # an earlier "yes" or "3" of at most this, that asks for nothing and answers no known question, tells nothing
@@ -31,10 +32,11 @@ SHORT_ANSWER = 40  # characters: a last instruction this short leans on the one 
 SHORTEST_WORDS = 40  # characters of the last instruction that are shown however small the room is
 
 
-def now_lines(state: State, view: View, room: int = 1 << 30) -> list[Line]:
+def now_lines(state: State, view: View, room: int = 1 << 30, earlier_limit: int = EARLIER_LIMIT) -> list[Line]:
     """The last instruction, what stands, what is open, failing and done, and where the agent was.
 
     The last instruction is shortened until its line costs at most ``room`` tokens: it is never the one left out.
+    Earlier ones are clipped to ``earlier_limit`` characters.
     """
     asked = {answer.seqs[-1]: answer.subject for answer in state.answers}
     lines = _last_words(state, view, asked, room)
@@ -44,7 +46,7 @@ def now_lines(state: State, view: View, room: int = 1 << 30) -> list[Line]:
     lines += _answers(state, view)
     lines += _work(state, view)
     lines += _agent(state, view)
-    lines += _earlier_words(state, view, shown, asked)
+    lines += _earlier_words(state, view, shown, asked, earlier_limit)
     return lines
 
 
@@ -171,7 +173,7 @@ def _said(label: str, fact: Fact, view: View, rank: tuple[float, ...], order: fl
     )
 
 
-def _earlier_words(state: State, view: View, shown: set[int], asked: Mapping[int, str]) -> list[Line]:
+def _earlier_words(state: State, view: View, shown: set[int], asked: Mapping[int, str], limit: int) -> list[Line]:
     """Everything else that the human said, newest first; an answer that only repeats a newer one is passed over, and
     short answers are the first to go."""
     lines: list[Line] = []
@@ -182,9 +184,7 @@ def _earlier_words(state: State, view: View, shown: set[int], asked: Mapping[int
         if bare and (not question or (question, said.words) in told):
             continue
         told.add((question, said.words))
-        lines.append(
-            _words("Earlier", said, view, EARLIER_LIMIT, (8 if bare else 7, number), 60 + number * 0.001, asked)
-        )
+        lines.append(_words("Earlier", said, view, limit, (8 if bare else 7, number), 60 + number * 0.001, asked))
     return lines
 
 
@@ -240,33 +240,53 @@ def pin_lines(pins: Sequence[Pin]) -> list[Line]:
     return lines
 
 
-def file_lines(state: State, view: View, disk: Mapping[str, str]) -> list[Line]:
+def file_lines(state: State, view: View, disk: Mapping[str, str], names_limit: int = 240) -> list[Line]:
     """One line a file: how often edited, when, which names live in it; then files that were only read.
 
-    ``disk`` says of a path what is true now: 'changed' since, or 'gone'.
+    ``disk`` says of a path what is true now: 'changed' since, or 'gone'. ``names_limit`` is in characters a file.
     """
     files = sorted(state.files.values(), key=lambda file: -max(file.last_edit_at, file.last_edit_seq))
     lines = []
     changed = [file for file in files if not file.read_only]
     read = sorted((f for f in files if f.read_only), key=lambda file: -max(file.last_read_at, file.last_read_seq))
     for number, file in enumerate(changed):
-        lines.append(Line(_file_text(file, view, disk), (0, number), number, seqs=(file.last_edit_seq,)))
+        lines.append(Line(_file_text(file, view, disk, names_limit), (0, number), number, seqs=(file.last_edit_seq,)))
     for number, file in enumerate(read):
-        text = f"{clean(file.path)}  read {view.source(file.last_read_at, file.last_read_seq)}{_disk(file, disk)}"
+        text = f"{clean(file.path)}  read {view.source(file.last_read_at, file.last_read_seq)}"
+        text += _names(file, names_limit // 2) + _disk(file, disk)
         lines.append(Line(text, (1, number), 10_000 + number, seqs=(file.last_read_seq,)))
     return lines
 
 
-def _file_text(file: FileState, view: View, disk: Mapping[str, str]) -> str:
+def _file_text(file: FileState, view: View, disk: Mapping[str, str], names_limit: int) -> str:
     if file.deleted:
         deed = "deleted"
     elif file.created:
         deed = "created" if file.edits == 1 else f"created, edited ×{file.edits - 1}"
     else:
         deed = f"edited ×{file.edits}"
-    names = [clean(name) for name, _ in reversed(file.identifiers)]
-    listed = ": " + clip_names(names, 240) if names else ""
-    return f"{clean(file.path)}  {deed} {view.source(file.last_edit_at, file.last_edit_seq)}{listed}{_disk(file, disk)}"
+    source = view.source(file.last_edit_at, file.last_edit_seq)
+    return f"{clean(file.path)}  {deed} {source}{_names(file, names_limit)}{_disk(file, disk)}"
+
+
+def _names(file: FileState, limit: int) -> str:
+    """The names that live in a file, defined before used, newest first, after a colon; '' where none is known.
+
+    A long list says the file's name again and again, so that each name stands beside the file that it lives in.
+    """
+    names = [clean(name) for name, _ in (*file.identifiers, *file.mentions)]
+    if not names:
+        return ""
+    rows: list[list[str]] = [[]]
+    size = 0
+    for name in clip_names(names, limit).split(", "):
+        if size > NAMES_ROW:
+            rows.append([])
+            size = 0
+        rows[-1].append(name)
+        size += len(name) + 2
+    again = f"; {clean(file.path).rpartition('/')[2]} also: "
+    return ": " + again.join(", ".join(row) for row in rows)
 
 
 def _disk(file: FileState, disk: Mapping[str, str]) -> str:

@@ -77,7 +77,7 @@ def test_files_know_edits_reads_and_the_names_that_came() -> None:
     script.run("rm /w/new.py")
     files = state_of(script, "/w").files
     assert files["a.py"].edits == 2
-    assert [name for name, _ in files["a.py"].identifiers] == ["one", "two"]
+    assert [name for name, _ in files["a.py"].identifiers] == ["two", "one"]
     assert not files["a.py"].created
     assert files["new.py"].created
     assert files["new.py"].deleted
