@@ -37,7 +37,17 @@ PLACES = (
     store.ARCHIVE, store.MEMORY, store.INDEX, "backups", "sessions", "locks", "key", process.INTERPRETER_FILE, launcher.LAUNCHER,
     state.OFF_FILE, "log.txt",
 )  # fmt: skip
-SESSION_FILES = (state.STATE_FILE, blockfile.NEXT, blockfile.CURRENT, blockfile.KEPT, state.AGAIN_FILE)
+SESSION_FILES = (
+    state.STATE_FILE,
+    blockfile.NEXT,
+    blockfile.CURRENT,
+    blockfile.KEPT,
+    blockfile.DUE,
+    blockfile.RESUME,
+    blockfile.RETRY,
+    blockfile.RETRIED,
+    state.OPEN_FILE,
+)
 VARIABLES = (
     paths.HOME_VARIABLE, config.CONFIG_VARIABLE, config.ENVIRONMENT_PREFIX + "<KEY>", state.OFF_VARIABLE, state.WORKER_VARIABLE,
 )  # fmt: skip

@@ -19,7 +19,7 @@ PYTHON = os.path.realpath(sys.executable)
 # What a turn-end hook may add to a bare interpreter. Every name here costs each turn of each session.
 _LIBRARY = ("__future__", "_collections_abc", "_json", "_signal", "_stat", "binascii", "genericpath", "os", "os.path", "posixpath", "stat")  # fmt: skip
 _LAYERS = ("obsmem", "obsmem.harnesses", "obsmem.interfaces", "obsmem.system")
-_OURS = ("interfaces.hook", "system.blockfile", "system.files", "system.log", "system.paths", "system.process", "system.state")  # fmt: skip
+_OURS = ("interfaces.hook", "system.files", "system.log", "system.paths", "system.process", "system.seats", "system.state")  # fmt: skip
 ALLOWED = frozenset((*_LIBRARY, "observational_memory", *_LAYERS, *(f"obsmem.{name}" for name in _OURS)))
 DEAR = frozenset(("json", "re", "typing", "sqlite3", "subprocess", "pathlib", "enum", "collections", "hashlib"))
 

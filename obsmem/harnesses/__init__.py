@@ -8,6 +8,8 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from obsmem.harnesses.base import Harness
 
 # Name -> module. Order is the order of recognition: the most specific formats first.
@@ -25,6 +27,29 @@ TURN_ENDS = {
     "cursor": ("stop", "conversation_id", "transcript_path", "workspace_roots", "{}"),
     "opencode": ("session.idle", "sessionID", "db", "directory", ""),
 }
+
+# Name -> the event within a turn at which we may add words, and the file of the session that says that there are any.
+PROMPTS = {
+    "claude-code": ("UserPromptSubmit", "block.retry"),
+    "codex": ("UserPromptSubmit", "block.retry"),
+    "cursor": ("postToolUse", "block.due"),
+}
+
+
+def is_foreign(name: str, payload: Mapping[str, object], environment: Mapping[str, str]) -> bool:
+    """True if another harness runs the hooks that were written for this one: some read each other's configuration.
+
+    Its own hooks see the same event, so these must stay silent.
+    """
+    if name not in ("claude-code", "codex"):
+        return False
+    if "cursor_version" in payload or environment.get("CURSOR_VERSION"):
+        return True
+    transcript = payload.get("transcript_path")
+    path = transcript.replace("\\", "/") if isinstance(transcript, str) else ""
+    if name == "codex":
+        return "/.claude/projects/" in path
+    return path.rsplit("/", 1)[-1].startswith("rollout-") or "turn_id" in payload
 
 
 def load(name: str) -> Harness:

@@ -1,7 +1,7 @@
 """The command line: one parser, one table from command to function, one place where failures become sentences.
 
-Commands: replay, try, demo, ingest, sync · recall, sessions, show, notes, block, status, config · forget, fsck, index,
-hooks, maintain. ``hook`` is not here: it never loads this module.
+Commands: install, uninstall, setup, doctor · replay, try, demo, ingest, sync · recall, sessions, show, notes, block,
+status, config · forget, fsck, index, hooks, maintain. ``hook`` is not here: it never loads this module.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def main(arguments: list[str] | None = None) -> int:
         sys.stderr.write(
             f"observational-memory needs the Python packages {', '.join(missing)}, which this interpreter ({sys.executable}) "
             f"does not have. Run 'setup' in place of this command, which makes an environment that has them; or "
-            f"{sys.executable} -m pip install pyyaml jsonschema platformdirs filelock\n"
+            f"{sys.executable} -m pip install {' '.join(missing)}\n"
         )
         return 1
     make_streams_safe()
@@ -119,8 +119,9 @@ def _leave_lack(words: list[str], missing: list[str]) -> None:
 def _missing_packages() -> list[str]:
     from importlib.util import find_spec
 
-    needed = {"yaml": "pyyaml", "jsonschema": "jsonschema", "platformdirs": "platformdirs", "filelock": "filelock"}
-    return [package for module, package in needed.items() if find_spec(module) is None]
+    from obsmem.system.environment import NEEDED
+
+    return [package for module, package in NEEDED.items() if find_spec(module) is None]
 
 
 def _lazily(module: str, name: str) -> Callable[[argparse.Namespace], int]:
@@ -142,6 +143,7 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=__version__)
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    _add_installing(commands)
     _add_reading(commands)
     _add_showing(commands)
     _add_care(commands)
@@ -169,6 +171,21 @@ def _count(text: str) -> int:
     if not text.isdigit():
         raise argparse.ArgumentTypeError(f"must be a number from 0 up, not {text!r}")
     return int(text)
+
+
+def _add_installing(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    install = _add(commands, "install", "commands_install", "put the hooks into the harnesses on this machine")
+    install.add_argument("harness", nargs="*", metavar="HARNESS", help="only these (all that are found by default)")
+    install.add_argument("--project", action="store_true", help="into the config of the project in this folder")
+    install.add_argument("--dry-run", action="store_true", help="only show what would change")
+    install.add_argument("--allow-recall", action="store_true", help="let the agent run recall without asking")
+    install.add_argument("--yes", action="store_true", help="do not ask")
+    uninstall = _add(commands, "uninstall", "commands_install", "take the hooks out again; what is kept stays")
+    uninstall.add_argument("harness", nargs="*", metavar="HARNESS", help="only these (all by default)")
+    uninstall.add_argument("--data", action="store_true", help="remove everything that is kept, too")
+    uninstall.add_argument("--yes", action="store_true", help="do not ask")
+    _add(commands, "setup", "commands_install", "make an environment that has the packages, where they are missing")
+    _add(commands, "doctor", "commands_install", "look over the installation, and say what to do about what is wrong")
 
 
 def _add_reading(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -263,12 +280,15 @@ def _add_care(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
         commands, "hooks", "commands_care", "print the hook config to copy into a harness, with this machine's paths"
     )
     hooks.add_argument("harness", metavar="HARNESS", help="the harness to print it for")
-    maintain = _add(commands, "maintain", "commands_care", "bring one session up to date (hooks start this)")
+    maintain = _add(commands, "maintain", "commands_maintain", "bring one session up to date (hooks start this)")
     maintain.add_argument("harness")
     maintain.add_argument("--transcript", default="")
     maintain.add_argument("--session", default="")
     maintain.add_argument("--cwd", default="")
     maintain.add_argument("--before-compact", action="store_true")
+    maintain.add_argument("--seconds", type=float, default=0.0, help="the time there is before a compaction")
+    maintain.add_argument("--seat", type=int, help="the seat that a hook took for it")
+    maintain.add_argument("--drain", metavar="SESSION", default="", help="only ask the configured workers")
     maintain.add_argument("--verbose", action="store_true", help="raise failures instead of only logging them")
 
 

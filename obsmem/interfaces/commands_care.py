@@ -1,28 +1,21 @@
-"""Commands that change the store on purpose: forget, fsck, maintain, hooks, index."""
+"""Commands that change the store on purpose: forget, fsck, hooks, index."""
 
 from __future__ import annotations
 
 import argparse
-import os
-import time
 
 from obsmem.core.errors import NotFound
 from obsmem.core.ids import is_entry_id
 from obsmem.harnesses import load
 from obsmem.interfaces.report import agreed, many, say, say_json, size, warn
-from obsmem.system import config as configuration
-from obsmem.system import log
 from obsmem.system.launcher import quoted, write_launcher
 from obsmem.system.paths import data_home
 from obsmem.tasks.deliver import command, installed_script
-from obsmem.tasks.forget import apply_retention, forget_entry, forget_session, undo_forget
+from obsmem.tasks.forget import forget_entry, forget_session, undo_forget
 from obsmem.tasks.fsck import check_home
-from obsmem.tasks.maintain import maintain
 from obsmem.tasks.resolve import find_session
 from obsmem.tasks.store import open_store
 from obsmem.tasks.words import index_words
-
-INDEX_SECONDS = 60.0  # a background run of the maintainer indexes no longer than this
 
 
 def run_forget(arguments: argparse.Namespace) -> int:
@@ -74,47 +67,6 @@ def run_fsck(arguments: argparse.Namespace) -> int:
         hint = "" if arguments.repair or not left else " Run it with --repair to mend what can be mended."
         say("The store is sound." if not findings else f"{many(len(findings), 'finding')}, {left} left.{hint}")
     return 5 if any(not finding.repaired for finding in findings) else 0
-
-
-def run_maintain(arguments: argparse.Namespace) -> int:
-    """``maintain HARNESS --transcript PATH``: what hooks start in the background. Prints nothing."""
-    home = data_home()
-    os.makedirs(home, mode=0o700, exist_ok=True)
-    os.chdir(home)  # the working folder may be deleted under us
-    started = time.monotonic()
-    try:
-        with open_store(home, configuration.load(arguments.cwd)) as store:
-            done = maintain(
-                store,
-                arguments.harness,
-                arguments.transcript,
-                arguments.session,
-                arguments.cwd,
-                before_compact=arguments.before_compact,
-            )
-            if not arguments.before_compact:
-                _look_after(store, arguments.transcript)
-        outcome = f"stretches-{done.stretches}-notes-{done.notes}"
-        code = 0
-    except Exception as error:
-        outcome, code = f"failed-{type(error).__name__}", 1
-        if arguments.verbose:
-            raise
-    log.write(home, "maintain", harness=arguments.harness, outcome=outcome, ms=int((time.monotonic() - started) * 1000))
-    return code
-
-
-def _look_after(store: object, transcript: str) -> None:
-    """What is not urgent: full text, retention."""
-    from obsmem.tasks.ingest import known_session
-    from obsmem.tasks.store import Store
-
-    assert isinstance(store, Store)
-    apply_retention(store, int(time.time() * 1000))
-    try:
-        index_words(store, known_session(store, transcript), time.monotonic() + INDEX_SECONDS)
-    except NotFound:
-        pass
 
 
 def run_hooks(arguments: argparse.Namespace) -> int:

@@ -1,8 +1,9 @@
 """What a harness's hooks run. Always exits 0, prints a valid answer or nothing, and never waits longer than its limit.
 
-Invariants: at a turn's end no database, no transcript, no model is touched: one look at the transcript's size and one
-small file, the same system calls whatever the transcript's length. Standard library only, and little of it: what
-is imported at the top costs every turn of every session. Inside a worker nothing happens at all.
+Invariants: at a turn's end and at a prompt no database, no transcript, no model is touched: a look at the transcript's
+size and at small files, the same system calls whatever the transcript's length. Standard library only, and little of
+it: what is imported at the top costs every turn of every session. Inside a worker nothing happens at all, nor where
+another harness runs the hooks of this one.
 """
 
 from __future__ import annotations
@@ -10,11 +11,10 @@ from __future__ import annotations
 import os
 import time
 
-from obsmem.harnesses import REGISTRY, TURN_ENDS, load
-from obsmem.system import log, process
-from obsmem.system.blockfile import freeze, hold_nothing, keep, kept
+from obsmem.harnesses import PROMPTS, REGISTRY, TURN_ENDS, is_foreign, load
+from obsmem.system import log, process, seats
 from obsmem.system.paths import data_home, session_folder
-from obsmem.system.state import read_state, switched_off
+from obsmem.system.state import OPEN_FILE, read_state, switched_off
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,9 +22,14 @@ if TYPE_CHECKING:
     from obsmem.harnesses.base import Harness
 
 PAYLOAD_LIMIT = 16 << 20  # bytes; a stop payload can carry the whole last answer
-LIMITS = {"turn_end": 5, "session_start": 15, "before_compact": 50, "session_end": 1}  # seconds, whole hook
+LIMITS = {
+    "turn_end": 5,
+    "prompt": 2,
+    "session_start": 15,
+    "before_compact": 50,
+    "session_end": 1,
+}  # seconds, whole hook
 COMPACT_SECONDS = 20.0  # the maintainer before a compaction is killed then
-RENDER_SECONDS = 8.0  # a block that was never rendered is made within this time, or not at all
 ALARM = 14  # SIGALRM; the module signal costs more than the rest of this hook
 
 
@@ -50,66 +55,72 @@ def _run(home: str, arguments: list[str], script: str) -> str:
     if event == TURN_ENDS[harness][0]:
         _set_alarm(LIMITS["turn_end"])
         return _end_turn(home, harness, script)
+    if event == PROMPTS.get(harness, ("",))[0]:
+        _set_alarm(LIMITS["prompt"])
+        return _answer_prompt(home, harness, event)
     module = load(harness)
     kind = module.EVENTS.get(event, "other")
     _set_alarm(LIMITS.get(kind, 5))
-    what = module.read_event(event, read_payload())
-    if what.kind == "other" or switched_off(home, what.cwd):
+    payload = read_payload()
+    what = module.read_event(event, payload)
+    if what.kind == "other" or is_foreign(harness, payload, os.environ) or switched_off(home, what.cwd):
         return ""
     folder = session_folder(home, harness, what.transcript, what.session_id)
     if read_state(folder).off:
         return "off"
     work = [harness, "--transcript", what.transcript, "--session", what.session_id, "--cwd", what.cwd]
-    outcome = ""
+    text = outcome = ""
     if what.kind == "before_compact":
         status = process.run(home, script, ["maintain", *work, "--before-compact"], COMPACT_SECONDS)
         outcome = "killed" if status is None else f"exit-{status}"
         if module.KEEPS_BLOCK:
-            _answer(module, what, "\n".join(keep(folder)))
-            return outcome
+            from obsmem.system.blockfile import keep
+
+            text = "\n".join(keep(folder))
     elif what.kind == "session_end":
-        process.start(home, script, ["maintain", *work])
-        outcome = "started"
-    elif what.kind == "session_start" and what.source not in ("startup", "clear", "resume"):
-        if module.KEEPS_BLOCK:
-            return _repeat(home, script, module, what, folder, work)
-        return _deliver(home, script, module, what, folder, work, _part(arguments))
-    _answer(module, what, "")
+        outcome = _start_maintainer(home, script, folder, work)
+    elif what.kind == "session_start":
+        from obsmem.interfaces.hook_delivery import block_for_start
+
+        text, outcome = block_for_start(home, script, module, what, folder, work, _part(arguments))
+    _answer(module, what, text)
     return outcome
 
 
-def _deliver(
-    home: str, script: str, module: Harness, what: HookEvent, folder: str, work: list[str], part: tuple[int, int]
-) -> str:
-    """Give out one part of the block (all of it to a harness with a single handler). Where no rendering is due, the
-    first handler has one made, and the others wait for it: harnesses start them all at the same time."""
-    number, of = part
-    parts = freeze(folder, time.time())
-    if parts is None and number == 1:
-        process.run(home, script, ["maintain", *work, "--before-compact"], RENDER_SECONDS)
-        parts = freeze(folder, time.time())
-        if parts is None:
-            hold_nothing(folder)
-    elif parts is None:
-        deadline = time.monotonic() + RENDER_SECONDS + 1
-        while parts is None and time.monotonic() < deadline:
-            time.sleep(process.POLL_SECONDS)
-            parts = freeze(folder, time.time())
-    parts = parts or []
-    text = "\n".join(parts) if of == 1 else "".join(parts[number - 1 : number])
-    _answer(module, what, text)
-    return f"part-{number}-of-{len(parts)}" if text else ""
+def _start_maintainer(home: str, script: str, folder: str, work: list[str]) -> str:
+    """Start a maintainer in a free seat; where none is free, those who have one see the wish."""
+    name = seats.name_of(folder)
+    seats.wish(home, name, work)
+    seat = seats.take_seat(home, name)
+    if seat is None:
+        return "waiting"
+    try:
+        pid = process.start(home, script, ["maintain", *work, "--seat", str(seat)])
+    except BaseException:
+        seats.leave_seat(home, seat)
+        raise
+    seats.sign(home, seat, name, pid)
+    return "started"
 
 
-def _repeat(home: str, script: str, module: Harness, what: HookEvent, folder: str, work: list[str]) -> str:
-    """Give out the block that is kept since the last compaction. Where none is (it happened before we were here, or had
-    no time for us), one is made now and kept from here on."""
-    parts = kept(folder)
-    if not parts:
-        process.run(home, script, ["maintain", *work, "--before-compact"], RENDER_SECONDS)
-        parts = keep(folder)
-    _answer(module, what, "\n".join(parts))
-    return f"{len(parts)}-parts" if parts else ""
+def _answer_prompt(home: str, harness: str, event: str) -> str:
+    """Give what a delivery still owes to the model, which a file says; where there is none, nothing is loaded."""
+    _, session_key, transcript_key, folder_key, nothing = TURN_ENDS[harness]
+    payload = read_payload()
+    if is_foreign(harness, payload, os.environ):
+        return ""
+    session_id, transcript, cwd = (_text(payload.get(key)) for key in (session_key, transcript_key, folder_key))
+    folder = session_folder(home, harness, transcript, session_id)
+    owed = os.path.exists(os.path.join(folder, PROMPTS[harness][1]))
+    if not owed or switched_off(home, cwd) or read_state(folder).off:
+        _print(nothing)
+        return ""
+    from obsmem.interfaces.hook_delivery import block_for_prompt
+
+    module = load(harness)
+    text = block_for_prompt(module, folder)
+    _answer(module, module.read_event(event, payload), text)
+    return "given" if text else ""
 
 
 def _answer(module: Harness, what: HookEvent, text: str) -> None:
@@ -129,9 +140,11 @@ def _print(text: str) -> None:
 
 
 def _end_turn(home: str, harness: str, script: str) -> str:
-    """Start the maintainer if enough has been said since it last read; do nothing else."""
+    """Start the maintainer if enough has been said since it last read, or a delivery is open; do nothing else."""
     _, session_key, transcript_key, folder_key, answer = TURN_ENDS[harness]
     payload = read_payload()
+    if is_foreign(harness, payload, os.environ):
+        return ""
     _print(answer)
     session_id, transcript, cwd = (_text(payload.get(key)) for key in (session_key, transcript_key, folder_key))
     if not transcript or switched_off(home, cwd):
@@ -146,12 +159,12 @@ def _end_turn(home: str, harness: str, script: str) -> str:
         except OSError:
             return ""
         # A file that shrank was rewritten: look at it whole.
-        if grown >= 0 and grown * state.rate < state.after:
+        enough = grown < 0 or grown * state.rate >= state.after
+        # A block that was made for a compaction: the maintainer looks whether it arrived.
+        if not enough and not os.path.exists(os.path.join(folder, OPEN_FILE)):
             return ""
-    process.start(
-        home, script, ["maintain", harness, "--transcript", transcript, "--session", session_id, "--cwd", cwd]
-    )
-    return "started"
+    work = [harness, "--transcript", transcript, "--session", session_id, "--cwd", cwd]
+    return _start_maintainer(home, script, folder, work)
 
 
 def read_payload() -> dict[str, object]:

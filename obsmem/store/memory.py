@@ -371,6 +371,21 @@ class MemoryStore:
         )
         return [(row[0], row[1], row[2], row[3]) for row in rows]
 
+    def record_decision(self, session: str, what: str, why: str) -> None:
+        """Note that something was decided about a session, so that it is decided once."""
+        with transaction(self.connection):
+            self.connection.execute(
+                "INSERT INTO decisions(session, at, what, why) VALUES(?,?,?,?)",
+                (session, int(time.time() * 1000), what, why),
+            )
+
+    def decided(self, session: str, what: str, why: str) -> int:
+        """When something was decided (ms); 0 where it was not."""
+        row = self.connection.execute(
+            "SELECT max(at) FROM decisions WHERE session=? AND what=? AND why=?", (session, what, why)
+        ).fetchone()
+        return int(row[0] or 0)
+
     # --- care
 
     def back_up(self, folder: str, *, now: float | None = None) -> str:

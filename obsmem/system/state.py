@@ -13,8 +13,8 @@ from obsmem.system.files import read_bytes, write_atomic
 
 STATE_FILE = "state"
 OFF_FILE = "off"
+OPEN_FILE = "block.open"  # a block was made for a compaction, and nobody knows yet whether it arrived
 PROJECT_OFF_FILE = ".observational-memory-off"
-AGAIN_FILE = "again"
 OFF_VARIABLE = "OBSERVATIONAL_MEMORY_OFF"
 WORKER_VARIABLE = "OBSERVATIONAL_MEMORY_WORKER"
 OFF_SECONDS = 600

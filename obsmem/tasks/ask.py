@@ -31,6 +31,11 @@ def cascade(store: Store, *, fast: bool = False) -> list[Worker]:
     return [*chosen[: MOST_TRIES - 1], extractive]
 
 
+def has_workers(store: Store) -> bool:
+    """True if anybody but the extractive worker is to be asked."""
+    return len(cascade(store)) > 1
+
+
 def _worker(item: Any) -> Worker:
     if isinstance(item, dict) and item.get("kind") == "scripted" and "path" in item:
         loaded: Worker = workers.load("scripted").load(item["path"])

@@ -1,7 +1,7 @@
 """The maintainer: what runs in the background after a turn, and before a compaction under a deadline.
 
-Invariants: at most one a session and two a machine; one that finds its session taken leaves a "look again" mark, and
-whoever holds it looks again before ending. Killed at any instant it leaves the old state or the new one.
+Invariants: at most one a session and two a machine; one that finds its session taken leaves a wish (``system.seats``),
+and whoever holds it looks again before ending. Killed at any instant it leaves the old state or the new one.
 """
 
 from __future__ import annotations
@@ -9,20 +9,24 @@ from __future__ import annotations
 import os
 import time
 
+from obsmem.core.errors import NotFound
 from obsmem.harnesses.base import Source
 from obsmem.store.archive import StoredSession
-from obsmem.system import log
-from obsmem.system.files import free_bytes, make_folder, remove, write_atomic
+from obsmem.system import log, seats
+from obsmem.system.files import free_bytes, remove
 from obsmem.system.lock import hold, try_hold, try_slot
 from obsmem.system.paths import safe_name, session_folder
-from obsmem.system.state import AGAIN_FILE, DEFAULT_RATE, State, switched_off, write_state
+from obsmem.system.state import DEFAULT_RATE, State, switched_off, write_state
 from obsmem.tasks.deliver import leave_block
-from obsmem.tasks.ingest import ingest, is_database
+from obsmem.tasks.deliveries import open_delivery, settle
+from obsmem.tasks.drain import drain
+from obsmem.tasks.ingest import ingest, is_database, known_session
 from obsmem.tasks.observe import Done, local_clock, run_passes
 from obsmem.tasks.store import Store
 
 LOWEST_DISK = 64 << 20  # bytes free below which nothing is written
 COMPACT_SECONDS = 18.0  # the hook kills us at 20
+LOCK_SECONDS = 2.0  # a reader that is stopped must not hold up a compaction
 NICENESS = 10
 
 
@@ -31,39 +35,73 @@ def maintain(
 ) -> Done:
     """Bring one session up to date: archive, observe, reflect, drop, render; then the same again if asked meanwhile.
 
-    ``before_compact`` never waits for a maintainer that is running, observes everything to the end with the worker
-    that always answers, and renders.
+    ``before_compact`` never waits for a maintainer that is running, observes everything to the end, and renders.
     """
-    folder = session_folder(store.home, harness, transcript, session_id)
-    if switched_off(store.home, cwd) or store.config["off"]:
-        write_state(folder, State(off=bool(store.config["off"])))
-        return Done()
-    if free_bytes(store.home) < LOWEST_DISK:
-        log.write(store.home, "maintain", outcome="disk-full")
-        return Done()
-    source = Source(transcript, session_id if is_database(transcript) else "")
-    name = f"{harness}-{os.path.basename(folder)}"
     if before_compact:
-        return _catch_up(store, harness, source, name)
-    return _in_turns(store, harness, source, folder, name)
+        return catch_up(store, harness, transcript, session_id, cwd) or Done()
+    return look_after(store, harness, transcript, session_id, cwd) or Done()
 
 
-def _in_turns(store: Store, harness: str, source: Source, folder: str, name: str) -> Done:
-    again = os.path.join(folder, AGAIN_FILE)
-    done = Done()
-    # The mark stands before the lock is tried, and is looked for once more after it is free: so it is never missed.
-    make_folder(folder)
-    write_atomic(again, b"", durable=False)
-    while os.path.exists(again):
+def look_after(store: Store, harness: str, transcript: str, session_id: str, cwd: str) -> Done | None:
+    """The background's part of ``maintain``; None where somebody else has the session or all the slots."""
+    folder = session_folder(store.home, harness, transcript, session_id)
+    name = seats.name_of(folder)
+    if not _may_work(store, folder, cwd):
+        remove(seats.wish_path(store.home, name))
+        return Done()
+    work = [harness, "--transcript", transcript, "--session", session_id, "--cwd", cwd]
+    source = Source(transcript, session_id if is_database(transcript) else "")
+    wished = seats.wish_path(store.home, name)
+    done: Done | None = None
+    # The wish stands before the lock is tried, and is looked for once more after it is free: so it is never missed.
+    seats.wish(store.home, name, work)
+    while os.path.exists(wished):
         with try_slot(store.home) as slot, try_hold(store.home, f"maintain-{name}") as held:
             if not (slot and held):
                 return done
+            done = done or Done()
             lower_priority()
-            while os.path.exists(again):
-                remove(again)
+            while os.path.exists(wished):
+                remove(wished)
                 done = done.plus(_look(store, harness, source))
     store.memory.back_up(os.path.join(store.home, "backups"))
     return done
+
+
+def catch_up(
+    store: Store, harness: str, transcript: str, session_id: str, cwd: str, *, seconds: float = COMPACT_SECONDS
+) -> Done | None:
+    """Before a compaction: archive and observe everything within ``seconds``, and make the block due.
+
+    With less than COMPACT_SECONDS (a session start waits) no configured worker is asked. None where another call does
+    the same right now (a hook that is registered twice).
+    """
+    deadline = time.monotonic() + seconds
+    folder = session_folder(store.home, harness, transcript, session_id)
+    if not _may_work(store, folder, cwd):
+        return Done()
+    source = Source(transcript, session_id if is_database(transcript) else "")
+    with try_hold(store.home, f"compact-{seats.name_of(folder)}") as held:
+        if not held:
+            return None
+        stored = read(store, harness, source, seconds=LOCK_SECONDS)
+        if stored is None:
+            return Done()
+        done = drain(store, stored, local_clock, deadline, workers=seconds >= COMPACT_SECONDS)
+        write_hook_state(store, stored, source.path)
+        if leave_block(store, stored, local_clock, fresh=True).parts:
+            open_delivery(store, stored)
+    return done
+
+
+def _may_work(store: Store, folder: str, cwd: str) -> bool:
+    if switched_off(store.home, cwd) or store.config["off"]:
+        write_state(folder, State(off=bool(store.config["off"])))
+        return False
+    if free_bytes(store.home) < LOWEST_DISK:
+        log.write(store.home, "maintain", outcome="disk-full")
+        return False
+    return True
 
 
 def _look(store: Store, harness: str, source: Source) -> Done:
@@ -74,36 +112,39 @@ def _look(store: Store, harness: str, source: Source) -> Done:
     done = run_passes(store, stored, local_clock)
     write_hook_state(store, stored, source.path)
     leave_block(store, stored, local_clock)
+    settle(store, stored)
     return done
 
 
-def _catch_up(store: Store, harness: str, source: Source, name: str) -> Done:
-    deadline = time.monotonic() + COMPACT_SECONDS
-    stored = read(store, harness, source)
-    if stored is None:
-        return Done()
-    done = run_passes(store, stored, local_clock, drain=True, fast=True, deadline=deadline)
-    write_hook_state(store, stored, source.path)
-    leave_block(store, stored, local_clock, fresh=True)
-    return done
-
-
-def read(store: Store, harness: str, source: Source) -> StoredSession | None:
+def read(store: Store, harness: str, source: Source, *, seconds: float = 10.0) -> StoredSession | None:
     """Archive what is new in a source and leave the state file for the turn-end hook; None where nothing is kept.
 
-    One process at a time reads a source: the lock is held for as long as the new bytes take.
+    One process at a time reads a source: the lock is held for as long as the new bytes take. Whoever does not get it
+    within ``seconds`` goes on with what is archived.
     """
     name = safe_name(f"{harness}-{source.path}-{source.session_id}")
     try:
-        with hold(store.home, f"ingest-{name}", seconds=10.0):
+        with hold(store.home, f"ingest-{name}", seconds=seconds):
             result = ingest(store, harness, source)
-    except (OSError, TimeoutError) as error:
+    except TimeoutError as error:
+        log.write(store.home, "ingest", harness=harness, outcome=type(error).__name__)
+        return _archived(store, harness, source)
+    except OSError as error:
         log.write(store.home, "ingest", harness=harness, outcome=type(error).__name__)
         return None
     if result.stored is None:
         return None
     write_hook_state(store, result.stored, source.path)
     return result.stored
+
+
+def _archived(store: Store, harness: str, source: Source) -> StoredSession | None:
+    if source.session_id:
+        return store.archive.by_id(harness, source.session_id)
+    try:
+        return known_session(store, source.path)
+    except NotFound:
+        return None
 
 
 def write_hook_state(store: Store, stored: StoredSession, path: str) -> None:

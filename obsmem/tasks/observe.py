@@ -67,17 +67,19 @@ def run_passes(
     *,
     drain: bool = False,
     fast: bool = False,
+    gaps: bool = True,
     deadline: float = float("inf"),
     told: Callable[[Done], None] | None = None,
 ) -> Done:
     """Observe what is due, and reflect and drop when their clock says so.
 
-    ``drain`` observes everything to the end, whatever the clock. ``fast`` asks only the extractive worker. ``deadline``
-    (of time.monotonic) ends the work early; what is left stays due. ``told`` hears of each stretch.
+    ``drain`` observes everything to the end, whatever the clock. ``fast`` asks only the extractive worker. ``gaps``
+    tries the gaps once more, first. ``deadline`` (of time.monotonic) ends the work early; what is left stays due.
+    ``told`` hears of each stretch.
     """
     team = cascade(store, fast=fast)
     cards = cards_of(store, stored)
-    done = _fill_gaps(store, stored, cards, team, clock)
+    done = _fill_gaps(store, stored, cards, team, clock) if gaps else Done()
     while time.monotonic() < deadline:
         covered = store.memory.covered_to(stored.session.handle)
         if not drain and observe_clock(store, stored, covered) < store.config["observe_after_tokens"]:

@@ -16,7 +16,8 @@ from obsmem.store.archive import StoredSession
 from obsmem.system import files, lock
 from obsmem.system.blockfile import NEXT, freeze, read
 from obsmem.system.paths import data_home, session_folder
-from obsmem.system.state import AGAIN_FILE, read_state
+from obsmem.system.seats import name_of, wishes
+from obsmem.system.state import read_state
 from obsmem.tasks import maintain as module
 from obsmem.tasks.maintain import maintain
 from obsmem.tasks.remember import remember
@@ -71,7 +72,9 @@ def contents(home: str) -> dict[str, Any]:
 def test_two_maintainers_of_one_session_at_once_do_the_work_once(tmp_path: Path) -> None:
     path = long_talk(15).write(tmp_path)
     running = [start(path) for _ in range(3)] + [start(path, "", "--before-compact") for _ in range(2)]
-    assert [process.wait(60) for process in running] == [0] * 5
+    ended = [process.wait(60) for process in running]
+    assert ended[:3] == [0] * 3
+    assert sorted(ended[3:]) in ([0, 0], [0, 4]), "4: the other one prepares the compaction"
     assert start(path).wait(60) == 0
     alone = str(tmp_path / "alone")
     assert start(path, alone).wait(60) == 0
@@ -122,13 +125,13 @@ def test_a_second_maintainer_leaves_a_mark_and_the_first_looks_again(tmp_path: P
                 with opened(observe_after_tokens=1) as other:
                     done = maintain(other, CLAUDE, str(path), conversation.session, "")
                 assert done.stretches == 0
-                assert os.path.exists(os.path.join(folder, AGAIN_FILE))
+                assert wishes(data_home()) == [name_of(folder)]
             return run(*arguments, **more)
 
         monkeypatch.setattr(module, "run_passes", grow_meanwhile)
         maintain(store, CLAUDE, str(path), conversation.session, "")
         assert len(looks) == 2
-        assert not os.path.exists(os.path.join(folder, AGAIN_FILE))
+        assert wishes(data_home()) == []
         stored = only(store)
         assert stored.last_seq == 11
         check_coverage(store, stored)

@@ -1,0 +1,96 @@
+"""What a session start and a prompt get of the block. Loaded only where there may be something to give.
+
+Invariants: each part of a delivery is handed out once, however often a hook is registered and whatever starts a harness
+fires for one compaction; all of it is one frozen text; where a file does not say that something is owed, nothing is given.
+"""
+
+from __future__ import annotations
+
+import time
+
+from obsmem.system import process
+from obsmem.system.blockfile import (
+    RETRY,
+    end_waiting,
+    freeze,
+    freeze_for_resume,
+    hold_nothing,
+    keep,
+    kept,
+    take_part,
+    take_retry,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from obsmem.core.model import HookEvent
+    from obsmem.harnesses.base import Harness
+
+RENDER_SECONDS = 8.0  # a block that was never rendered is made within this time, or not at all
+WORK_SECONDS = "6"  # of these, what the maintainer gives itself
+BUSY = 4  # its exit status where another one prepares this compaction
+
+
+def block_for_start(
+    home: str, script: str, module: Harness, what: HookEvent, folder: str, work: list[str], part: tuple[int, int]
+) -> tuple[str, str]:
+    """(text for the model, outcome for the log) of one session-start handler; ``part`` is (k, n) of its ``--part``."""
+    number, of = part
+    if module.KEEPS_BLOCK:
+        return ("", "") if what.source in ("startup", "clear", "resume") else _repeat(home, script, folder, work)
+    if what.source == "resume":
+        parts = freeze_for_resume(folder, time.time())
+    elif what.source not in ("startup", "clear"):
+        parts = _freeze_or_make(home, script, folder, work, number)
+    elif of == 1:  # a harness with one handler has no start after a compaction: any start brings what is due
+        parts = freeze(folder, time.time())
+    else:
+        parts = None
+    return _take(folder, parts or [], number, of)
+
+
+def block_for_prompt(module: Harness, folder: str) -> str:
+    """What a prompt, or a tool's result, brings: the second try, or all that is due where no start follows a compaction."""
+    from obsmem.harnesses import PROMPTS
+
+    if PROMPTS[module.NAME][1] == RETRY:
+        return take_retry(folder, time.time())
+    return _take(folder, freeze(folder, time.time()) or [], 1, 1)[0]
+
+
+def _take(folder: str, parts: list[str], number: int, of: int) -> tuple[str, str]:
+    """One part of a frozen block (all of it to a harness with a single handler), if nobody took it yet."""
+    text = "\n".join(parts) if of == 1 else "".join(parts[number - 1 : number])
+    if not text or not take_part(folder, number):
+        return "", ""
+    end_waiting(folder)
+    return text, f"part-{number}-of-{len(parts)}"
+
+
+def _freeze_or_make(home: str, script: str, folder: str, work: list[str], number: int) -> list[str] | None:
+    """The frozen block. Where no rendering is due, the first handler has one made, and the others wait for it: harnesses
+    start them all at the same time."""
+    deadline = time.monotonic() + RENDER_SECONDS + 1
+    parts = freeze(folder, time.time())
+    if parts is None and number == 1:
+        arguments = ["maintain", *work, "--before-compact", "--seconds", WORK_SECONDS]
+        status = process.run(home, script, arguments, RENDER_SECONDS)
+        parts = freeze(folder, time.time())
+        if parts is None and status != BUSY:
+            hold_nothing(folder)
+            return []
+    while parts is None and time.monotonic() < deadline:
+        time.sleep(process.POLL_SECONDS)
+        parts = freeze(folder, time.time())
+    return parts
+
+
+def _repeat(home: str, script: str, folder: str, work: list[str]) -> tuple[str, str]:
+    """The block that is kept since the last compaction. Where none is (it happened before we were here, or had no time
+    for us), one is made now and kept from here on."""
+    parts = kept(folder)
+    if not parts:
+        arguments = ["maintain", *work, "--before-compact", "--seconds", WORK_SECONDS]
+        process.run(home, script, arguments, RENDER_SECONDS)
+        parts = keep(folder)
+    return "\n".join(parts), f"{len(parts)}-parts" if parts else ""
