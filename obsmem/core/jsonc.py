@@ -70,6 +70,13 @@ def count(text: str, is_ours: Callable[[str], bool]) -> int:
     return 0 if root is None else sum(1 for _ in _all(root, is_ours, ()))
 
 
+def holds(value: Any, additions: Mapping[str, Any], is_ours: Callable[[str], bool]) -> bool:
+    """True if a document's value has those of ``additions`` that are ours."""
+    found = set(filter(is_ours, strings(value)))
+    wanted = set(filter(is_ours, strings(additions)))
+    return bool(wanted) and wanted <= found
+
+
 def strings(value: Any) -> Iterator[str]:
     """Every string in a JSON value, keys included."""
     if isinstance(value, str):

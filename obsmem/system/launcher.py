@@ -77,11 +77,12 @@ def _write(path: str, text: str) -> None:
         write_atomic(path, data, EXECUTABLE)
 
 
-def record_interpreter(home: str) -> None:
-    """Note which interpreter has our packages: this one."""
+def record_interpreter(home: str, python: str = "") -> None:
+    """Note which interpreter has our packages: this one, or the one whose path is given."""
     path = os.path.join(home, INTERPRETER_FILE)
-    if read_bytes(path) != sys.executable.encode():
-        write_atomic(path, sys.executable.encode())
+    data = os.fsencode(python or sys.executable)
+    if read_bytes(path) != data:
+        write_atomic(path, data)
 
 
 def _for_shell(home: str, python: str, script: str) -> str:

@@ -24,6 +24,11 @@ def leave_welcome(home: str, harness: str) -> None:
     write_atomic(os.path.join(home, WELCOME, safe_name(harness)), b"", durable=False)
 
 
+def is_welcome(home: str, harness: str) -> bool:
+    """True if the next session of a harness will say that memory is on."""
+    return os.path.exists(os.path.join(home, WELCOME, safe_name(harness)))
+
+
 def leave_lack(home: str, packages: list[str], interpreter: str) -> None:
     """Let the next session say which packages an interpreter lacks. Only where a data folder exists already."""
     if os.path.isdir(home):

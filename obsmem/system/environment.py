@@ -1,0 +1,87 @@
+"""The packages that everything but the hooks needs, and an environment of our own that has them.
+
+Invariant: runs with the standard library alone, and installs nothing outside the data folder; an environment that could
+not be finished is not recorded.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+from obsmem.core.errors import ObsmemError
+from obsmem.system.files import make_folder
+from obsmem.system.launcher import record_interpreter
+
+NEEDED = {"yaml": "pyyaml", "jsonschema": "jsonschema", "platformdirs": "platformdirs", "filelock": "filelock"}
+REQUIREMENTS = ("pyyaml>=6", "jsonschema>=4", "platformdirs>=3", "filelock>=3.12")
+ENVIRONMENT = "venv"
+INSTALL_SECONDS = 600
+LOOK_SECONDS = 20
+
+_LOOK = """
+import json, sys
+from importlib.util import find_spec
+print(json.dumps([list(sys.version_info[:2]), [name for name in sys.argv[1:] if find_spec(name) is None]]))
+"""
+
+
+def environment_python(home: str) -> str:
+    """The interpreter of the environment in a data folder, whether it exists or not."""
+    folder = os.path.join(home, ENVIRONMENT)
+    return (
+        os.path.join(folder, "Scripts", "python.exe")
+        if sys.platform == "win32"
+        else os.path.join(folder, "bin", "python")
+    )
+
+
+def look(python: str) -> tuple[tuple[int, ...], list[str]] | None:
+    """(version, packages that it lacks) of an interpreter; None where it does not run."""
+    try:
+        done = subprocess.run(
+            [python, "-c", _LOOK, *NEEDED],
+            capture_output=True,
+            cwd=os.path.dirname(python) or None,
+            timeout=LOOK_SECONDS,
+        )
+        version, missing = json.loads(done.stdout)
+    except (OSError, ValueError, subprocess.TimeoutExpired):
+        return None
+    return tuple(version), [NEEDED[name] for name in missing]
+
+
+def set_up(home: str) -> str:
+    """Record an interpreter that has the packages: this one, else that of an environment which is made for it. Returns
+    its path. Raises ObsmemError with the reason in one sentence."""
+    for python in (sys.executable, environment_python(home)):
+        found = look(python)
+        if found is not None and not found[1]:
+            record_interpreter(home, python)
+            return python
+    make_folder(home)
+    _run(
+        [sys.executable, "-m", "venv", "--clear", os.path.join(home, ENVIRONMENT)],
+        f"{sys.executable} cannot make a virtual environment. Install its venv module (on Debian and Ubuntu: apt install "
+        "python3-venv) and run setup again",
+    )
+    python = environment_python(home)
+    _run(
+        [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-input", *REQUIREMENTS],
+        "pip could not get the packages (no package registry can be reached from here, or it refused). Run setup again "
+        "with a network, or name a mirror in PIP_INDEX_URL",
+    )
+    record_interpreter(home, python)
+    return python
+
+
+def _run(command: list[str], failure: str) -> None:
+    try:
+        done = subprocess.run(command, capture_output=True, timeout=INSTALL_SECONDS)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise ObsmemError(f"{failure}: {type(error).__name__}.") from error
+    if done.returncode:
+        lines = (done.stderr + done.stdout).decode("utf-8", "replace").strip().split("\n")
+        raise ObsmemError(f"{failure}: {lines[-1].strip()[:200]}")

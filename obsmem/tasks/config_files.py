@@ -1,0 +1,291 @@
+"""A harness's config file as installing changes it: planned whole, written in one step, kept so that it can be given back.
+
+Invariants: a file is never written that was not read in full and understood; what is not ours keeps every byte; before
+a file changes, its bytes are in ``install/<harness>/`` of the data folder, beside a record of what was written, so that
+uninstalling restores them, or (where somebody has edited the file since) takes out our entries alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import stat
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple
+
+from obsmem.core import jsonc
+from obsmem.core.errors import ConfigError, ObsmemError
+from obsmem.system.files import PRIVATE_FILE, make_folder, read_bytes, remove, write_atomic
+from obsmem.system.launcher import calls, launcher_path, recall_path
+
+FOLDER = "install"
+RECORD = "record.json"
+Records = dict[str, dict[str, Any]]
+LIMIT = 16 << 20  # bytes; a config file that is larger is not one
+
+
+class Change(NamedTuple):
+    """What is to become of one file. ``before`` is None where there is none now, ``base`` (the file without anything of
+    ours) where there was none before we came."""
+
+    path: str
+    before: bytes | None
+    after: bytes
+    base: bytes | None
+    is_recorded: bool
+
+    @property
+    def is_needed(self) -> bool:
+        """False where the file is as it should be, and known to be ours."""
+        return self.before != self.after or not self.is_recorded
+
+
+def recognise_ours(home: str) -> Callable[[str], bool]:
+    """What tells our entries from others: they name a launcher of this data folder."""
+    launchers = (launcher_path(home), recall_path(home))
+    return lambda text: any(calls(text, one) for one in launchers)
+
+
+def read_config(path: str) -> bytes | None:
+    """The bytes of a config file, None where there is none. Raises ConfigError where it cannot be read."""
+    try:
+        with open(path, "rb") as file:
+            return file.read(LIMIT)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise ConfigError(
+            f"{path} cannot be read ({error.strerror}). Nothing was changed there; mend that first."
+        ) from error
+
+
+def value_of(path: str) -> Any:
+    """The value in a config file; {} where there is none, or none that can be understood."""
+    try:
+        return jsonc.load(_decode(path, read_config(path) or b""))
+    except (ConfigError, ValueError):
+        return {}
+
+
+def plan_change(home: str, harness: str, path: str, additions: Iterable[Mapping[str, Any]]) -> Change:
+    """Work out a file with our entries in it. Raises ConfigError where the file is not understood."""
+    path = os.path.realpath(path)
+    is_ours = recognise_ours(home)
+    before = read_config(path)
+    record = records(home, harness).get(path)
+    text = _decode(path, before or b"")
+    additions = list(additions)
+    try:
+        expected = jsonc.count(_merged("", additions), is_ours)
+        if before is not None and jsonc.count(text, is_ours) == expected and _merged(text, additions) == text:
+            base = _base(home, harness, before, record, text, is_ours)
+            return Change(path, before, before, base, record is not None)
+        base = _base(home, harness, before, record, text, is_ours)
+        after = _merged(_decode(path, base or b""), additions)
+    except ValueError as error:
+        raise ConfigError(
+            f"{path} is not what its harness reads ({error}). Nothing was changed; correct it first."
+        ) from error
+    return Change(path, before, after.encode("utf-8"), base, record is not None)
+
+
+def write_change(home: str, harness: str, change: Change) -> Records:
+    """Keep the file's bytes, then write it; returns the records as they were. Raises ObsmemError; then nothing changed."""
+    if read_config(change.path) != change.before:
+        raise ObsmemError(f"{change.path} changed while it was being worked on. Nothing was written; run it again.")
+    old = records(home, harness)
+    folders = _missing_folders(os.path.dirname(change.path))
+    earlier = old.get(change.path, {})
+    base = b"" if change.base is None else change.base
+    backup = f"{_digest(base)[:16]}.bak"
+    mode = _mode(change.path)
+    entry = {
+        "existed": change.base is not None,
+        "backup": backup,
+        "sha256_before": _digest(base),
+        "sha256_after": _digest(change.after),
+        "mode": mode,
+        "folders": [*earlier.get("folders", []), *folders],
+    }
+    try:
+        write_atomic(os.path.join(_folder(home, harness), backup), base)
+        _write_records(home, harness, {**old, change.path: entry})
+        if change.before != change.after:
+            _replace(change.path, change.after, mode)
+    except OSError as error:
+        remove_empty(folders)
+        _restore_records(home, harness, old)
+        raise ObsmemError(
+            f"{change.path} cannot be written ({error.strerror}). Nothing was changed there; mend that and run it again."
+        ) from error
+    _restore_records(home, harness, records(home, harness))
+    return old
+
+
+def undo_change(home: str, harness: str, change: Change, old: Records) -> None:
+    """Put back what stood there before ``write_change``, which returned ``old``."""
+    if change.before is None:
+        remove(change.path)
+        remove_empty(records(home, harness).get(change.path, {}).get("folders", []))
+    elif change.before != change.after:
+        _replace(change.path, change.before, _mode(change.path))
+    _restore_records(home, harness, old)
+
+
+def take_back(home: str, harness: str, path: str) -> str:
+    """Take everything of ours out of a file; returns what was done in a few words, '' for nothing. Raises ConfigError."""
+    path = os.path.realpath(path)
+    known = records(home, harness)
+    record = known.get(path, {})
+    now = read_config(path)
+    if now is None:
+        done = ""
+    elif record and _digest(now) == record["sha256_after"]:
+        done = _restore(home, harness, path, record)
+    else:
+        done = _cut(home, harness, path, now, record)
+    if now is None or not os.path.exists(path):
+        remove_empty(record.get("folders", []))
+    if record:
+        del known[path]
+        _restore_records(home, harness, known)
+    return done
+
+
+def records(home: str, harness: str) -> Records:
+    """Path -> what was written there for a harness."""
+    try:
+        value = json.loads(read_bytes(os.path.join(_folder(home, harness), RECORD)) or b"{}")
+    except ValueError:
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def _base(
+    home: str,
+    harness: str,
+    now: bytes | None,
+    record: Mapping[str, Any] | None,
+    text: str,
+    is_ours: Callable[[str], bool],
+) -> bytes | None:
+    """The file as it would be without us."""
+    if now is None:
+        return None
+    if record and _digest(now) == record["sha256_after"] and (backup := _backup(home, harness, record)) is not None:
+        return backup if record["existed"] else None
+    if not jsonc.count(text, is_ours):
+        return now
+    rest = _without_ours(home, harness, text, record)
+    return None if record and not record["existed"] and rest.strip() == "{}" else rest.encode("utf-8")
+
+
+def _without_ours(home: str, harness: str, text: str, record: Mapping[str, Any] | None) -> str:
+    """A text without our entries; lists and objects that were there before us stay, even if they are empty."""
+    backup = _backup(home, harness, record) if record else None
+    kept = jsonc.load(backup.decode("utf-8")) if backup else None
+    return jsonc.take_out(text, recognise_ours(home), kept)
+
+
+def _restore(home: str, harness: str, path: str, record: Mapping[str, Any]) -> str:
+    if not record["existed"]:
+        remove(path)
+        return "removed, as it was not there before"
+    backup = _backup(home, harness, record)
+    if backup is None:
+        return _cut(home, harness, path, read_config(path) or b"", {})
+    _replace(path, backup, _mode(path))
+    return "restored byte for byte"
+
+
+def _cut(home: str, harness: str, path: str, now: bytes, record: Mapping[str, Any]) -> str:
+    text = _decode(path, now)
+    try:
+        if not jsonc.count(text, recognise_ours(home)):
+            return ""
+        rest = _without_ours(home, harness, text, record)
+    except ValueError as error:
+        raise ConfigError(
+            f"{path} is not understood ({error}). Take the entries with {home!r} out of it by hand."
+        ) from error
+    if record and not record["existed"] and rest.strip() == "{}":
+        remove(path)
+        return "removed, as nothing else is in it"
+    _replace(path, rest.encode("utf-8"), _mode(path))
+    return "edited since: only our entries were taken out" if record else "our entries were taken out"
+
+
+def _backup(home: str, harness: str, record: Mapping[str, Any]) -> bytes | None:
+    data = read_bytes(os.path.join(_folder(home, harness), record["backup"]), LIMIT)
+    return data if _digest(data) == record["sha256_before"] else None
+
+
+def _merged(text: str, additions: Iterable[Mapping[str, Any]]) -> str:
+    for addition in additions:
+        text = jsonc.merge(text, addition)
+    return text
+
+
+def _decode(path: str, data: bytes) -> str:
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path} is not UTF-8. Nothing was changed; save it as UTF-8 first.") from error
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def _mode(path: str) -> int:
+    try:
+        return stat.S_IMODE(os.stat(path).st_mode)
+    except OSError:
+        return PRIVATE_FILE
+
+
+def _replace(path: str, data: bytes, mode: int) -> None:
+    write_atomic(path, data, mode)
+    if _mode(path) != mode:
+        os.chmod(path, mode)  # the umask took something away
+
+
+def _folder(home: str, harness: str) -> str:
+    return os.path.join(home, FOLDER, harness)
+
+
+def _write_records(home: str, harness: str, value: Mapping[str, Any]) -> None:
+    make_folder(_folder(home, harness))
+    write_atomic(os.path.join(_folder(home, harness), RECORD), json.dumps(value, indent=1).encode("utf-8"))
+
+
+def _restore_records(home: str, harness: str, value: Mapping[str, Any]) -> None:
+    """Write the records, or remove their folder where none are left; drop the backups that nothing names any more."""
+    folder = _folder(home, harness)
+    if value:
+        _write_records(home, harness, value)
+    wanted = {RECORD, *(one["backup"] for one in value.values())} if value else set()
+    for name in os.listdir(folder) if os.path.isdir(folder) else ():
+        if name not in wanted:
+            remove(os.path.join(folder, name))
+    if not value:
+        remove_empty([os.path.dirname(folder), folder])
+
+
+def _missing_folders(folder: str) -> list[str]:
+    """The folders that do not exist yet, the outermost first."""
+    missing: list[str] = []
+    while folder and not os.path.isdir(folder) and os.path.dirname(folder) != folder:
+        missing.insert(0, folder)
+        folder = os.path.dirname(folder)
+    return missing
+
+
+def remove_empty(folders: Iterable[str]) -> None:
+    """Remove those folders that are empty, the innermost first."""
+    for folder in sorted(folders, key=len, reverse=True):
+        try:
+            os.rmdir(folder)
+        except OSError:
+            pass

@@ -1,0 +1,104 @@
+"""Checks of the store: does it open, is it whole, when did the observer last work, did the last block arrive?
+
+Invariant: everything is opened read-only; a check that costs more than a look is left to ``fsck``.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+
+from obsmem.core.errors import StoreError
+from obsmem.store.schema import damage
+from obsmem.system import config as configuration
+from obsmem.tasks.deliver import command
+from obsmem.tasks.finding import BROKEN, GOOD, WARNING, Check
+from obsmem.tasks.store import ARCHIVE, INDEX, MEMORY, Store
+
+QUICK = 64 << 20  # bytes; larger databases are looked through by fsck alone
+
+
+def check_databases(home: str) -> Iterator[Check]:
+    """Each database opens and says of itself that it is whole."""
+    there = [name for name in (ARCHIVE, MEMORY, INDEX) if os.path.exists(os.path.join(home, name))]
+    if not there:
+        yield Check("store", GOOD, "empty: nothing has been kept yet")
+        return
+    wrong = []
+    for name in there:
+        path = os.path.join(home, name)
+        if os.path.getsize(path) <= QUICK and (what := damage(path)):
+            wrong.append(f"{name}: {what}")
+    try:
+        _open(home).close()
+    except StoreError as error:
+        wrong.append(str(error))
+    if wrong:
+        yield Check("store", BROKEN, "; ".join(wrong), f"run: {command()} fsck --repair")
+    else:
+        yield Check("store", GOOD, f"{', '.join(there)} open and are whole")
+
+
+def check_workers(home: str) -> Iterator[Check]:
+    """When the observer last worked, and how often it failed lately."""
+    store = _opened(home)
+    if store is None:
+        return
+    try:
+        calls = [call for stored in store.archive.sessions() for call in store.memory.calls(stored.session.handle)]
+    finally:
+        store.close()
+    if not calls:
+        yield Check("worker", GOOD, "has not worked yet")
+        return
+    last = max(calls, key=lambda call: call.at)
+    recent = [call for call in calls if call.at > (time.time() - 86_400) * 1000]
+    failed = [call for call in recent if call.outcome.startswith("failed")]
+    told = f"last: {last.task} by {last.worker}, {last.outcome}, {time.strftime('%Y-%m-%d %H:%M', time.localtime(last.at / 1000))}"
+    if failed:
+        yield Check(
+            "worker",
+            WARNING,
+            f"{told}; {len(failed)} of {len(recent)} calls failed in a day",
+            "see its key and address in config.yaml",
+        )
+    else:
+        yield Check("worker", GOOD, told)
+
+
+def check_deliveries(home: str) -> Iterator[Check]:
+    """Whether the parts of the newest delivery came back in the transcript of the session that got it."""
+    store = _opened(home)
+    if store is None:
+        return
+    try:
+        found = [
+            (at, stored.session.handle, delivery, part)
+            for stored in store.archive.sessions()
+            for delivery, part, _, at in store.memory.receipts(stored.session.handle)
+        ]
+    finally:
+        store.close()
+    if not found:
+        yield Check("delivery", GOOD, "no block has been seen in a transcript yet")
+        return
+    _, handle, delivery, _ = max(found)
+    parts = {part for _, one, name, part in found if (one, name) == (handle, delivery)}
+    of = max(int(part.partition("/")[2]) for part in parts)
+    told = f"block {delivery} of session {handle}: {len(parts)} of {of} parts arrived"
+    if len(parts) < of:
+        yield Check("delivery", WARNING, told, "see whether the harness cut or dropped a hook's output")
+    else:
+        yield Check("delivery", GOOD, told)
+
+
+def _opened(home: str) -> Store | None:
+    try:
+        return _open(home) if os.path.exists(os.path.join(home, MEMORY)) else None
+    except StoreError:
+        return None  # told of by check_databases
+
+
+def _open(home: str) -> Store:
+    return Store(home, configuration.defaults(), readonly=True)

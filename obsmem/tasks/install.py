@@ -1,0 +1,165 @@
+"""Putting our handlers into harnesses, and taking them out again.
+
+Invariants: a plan is made of everything first, and shown; the launcher is there before any config names it, and stays
+while one does; a harness whose files cannot all be written is left as it was; what one harness lacks never keeps
+another one from being done.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import shutil
+from typing import Any, NamedTuple
+
+from obsmem.core import jsonc
+from obsmem.core.errors import ObsmemError
+from obsmem.harnesses import REGISTRY, load
+from obsmem.system.files import remove
+from obsmem.system.launcher import launcher_path, quoted, recall_path, write_launcher, write_recall
+from obsmem.system.notice import WELCOME
+from obsmem.system.paths import safe_name
+from obsmem.tasks.config_files import (
+    Change,
+    plan_change,
+    recognise_ours,
+    records,
+    remove_empty,
+    take_back,
+    undo_change,
+    value_of,
+    write_change,
+)
+from obsmem.tasks.deliver import installed_script
+
+
+class Plan(NamedTuple):
+    """What an install would do for one harness. ``config`` is the hook config; ``recall`` says whether a rule allows it."""
+
+    harness: str
+    changes: tuple[Change, ...]
+    config: dict[str, Any]
+    recall: bool
+
+    @property
+    def is_needed(self) -> bool:
+        """False where everything is in place."""
+        return any(change.is_needed for change in self.changes)
+
+
+def user_home() -> str:
+    """The home folder of whoever runs this."""
+    return os.path.expanduser("~")
+
+
+def detect() -> list[str]:
+    """The harnesses that are on this machine: a program of theirs is found, or the folder of their config exists."""
+    found = []
+    for name in REGISTRY:
+        module = load(name)
+        path = module.config_file(user_home(), "")
+        is_here = any(shutil.which(program) for program in module.PROGRAMS) or os.path.isdir(
+            os.path.dirname(path) or "?"
+        )
+        if path and is_here:
+            found.append(name)
+    return found
+
+
+def expected_config(home: str, harness: str) -> dict[str, Any]:
+    """The hook config of a harness with this data folder's launcher in it."""
+    launcher = quoted(launcher_path(home))
+    return load(harness).hook_config(lambda words: f"{launcher} {words}")
+
+
+def plan_install(home: str, harness: str, project: str = "", *, allow_recall: bool = False) -> Plan:
+    """Work out what installing changes, and change nothing. ``project`` is a folder, '' for the user's own config.
+
+    Raises ObsmemError where it cannot be done.
+    """
+    module = load(harness)
+    path = module.config_file(user_home(), project)
+    if not path:
+        raise ObsmemError(f"This copy has nothing to install for {harness}. Install from a checkout of the project.")
+    config = expected_config(home, harness)
+    additions = {os.path.realpath(path): [config]}
+    rule_path, rule = module.recall_rule(user_home(), project, quoted(recall_path(home)))
+    has_rule = bool(rule_path) and jsonc.holds(value_of(rule_path), rule, recognise_ours(home))
+    if rule_path and (allow_recall or has_rule):  # once allowed, it stays so
+        additions.setdefault(os.path.realpath(rule_path), []).append(rule)
+    changes = tuple(plan_change(home, harness, one, parts) for one, parts in additions.items())
+    return Plan(harness, changes, config, bool(rule_path) and (allow_recall or has_rule))
+
+
+def carry_out(home: str, plan: Plan) -> None:
+    """Write what was planned, launchers first. Raises ObsmemError; then the harness is left as it was."""
+    write_launcher(home, installed_script())
+    write_recall(home, installed_script())
+    done = []
+    try:
+        for change in plan.changes:
+            if change.is_needed:
+                done.append((change, write_change(home, plan.harness, change)))
+    except ObsmemError:
+        for change, old in reversed(done):
+            undo_change(home, plan.harness, change, old)
+        raise
+
+
+def difference(change: Change) -> str:
+    """The unified diff of a planned change."""
+    old, new = (
+        [] if data is None else data.decode("utf-8", "replace").replace("\r\n", "\n").split("\n")
+        for data in (change.before, change.after)
+    )
+    lines = difflib.unified_diff(
+        old, new, "/dev/null" if change.before is None else change.path, change.path, lineterm=""
+    )
+    return "\n".join(lines)
+
+
+def uninstall(home: str, harness: str, project: str = "") -> list[tuple[str, str]]:
+    """Take our entries out of every config file of a harness; returns (file, what was done). Raises ConfigError."""
+    module = load(harness)
+    paths = [module.config_file(user_home(), where) for where in dict.fromkeys(["", project])]
+    paths += [module.recall_rule(user_home(), where, "")[0] for where in dict.fromkeys(["", project])]
+    whole = [os.path.realpath(path) for path in paths if path]
+    known = records(home, harness)
+    done = [(path, take_back(home, harness, path)) for path in dict.fromkeys([*known, *whole])]
+    remove_empty({folder for record in known.values() for folder in record["folders"]})
+    remove(os.path.join(home, WELCOME, safe_name(harness)))
+    return [(path, what) for path, what in done if what]
+
+
+def still_named(home: str, project: str = "") -> list[str]:
+    """The config files that still call a launcher of this data folder."""
+    found = []
+    for name in REGISTRY:
+        module = load(name)
+        paths = [*records(home, name), *(module.config_file(user_home(), where) for where in ("", project))]
+        for path in dict.fromkeys(os.path.realpath(path) for path in paths if path):
+            if any(map(recognise_ours(home), jsonc.strings(value_of(path)))) or _names_in_text(home, path):
+                found.append(path)
+    return found
+
+
+def remove_launchers(home: str, project: str = "") -> list[str]:
+    """Remove both launchers unless a config file still calls one; returns those files."""
+    named = still_named(home, project)
+    if not named:
+        remove(launcher_path(home))
+        remove(recall_path(home))
+        try:
+            os.rmdir(os.path.join(home, WELCOME))
+        except OSError:
+            pass
+    return named
+
+
+def _names_in_text(home: str, path: str) -> bool:
+    """True where a file that is not understood seems to name us: then the launcher had better stay."""
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return recognise_ours(home)(file.read())
+    except OSError:
+        return False
