@@ -27,7 +27,9 @@ const SIDE_REQUEST = /^\s*You are a (?:title generator|context summarization age
 const OPENING = "<observational-memory "
 
 export const ObservationalMemory = async (input, options) => {
-  if (process.env.OBSERVATIONAL_MEMORY_WORKER || isOff(process.env.OBSERVATIONAL_MEMORY_OFF)) return {}
+  const { OBSERVATIONAL_MEMORY_WORKER, OBSERVATIONAL_MEMORY_OFF, OPENCODE_DB } = process.env
+  if (OBSERVATIONAL_MEMORY_WORKER || isOff(OBSERVATIONAL_MEMORY_OFF)) return {}
+  if (OPENCODE_DB === ":memory:") return {} // sessions that are kept nowhere: an observer's, or a trial's
   const directory = text(input?.directory) || process.cwd()
   const call = caller(options?.command, directory)
   const replaces = options?.replace_summary === true
@@ -276,11 +278,11 @@ function launcher() {
   return join(XDG_DATA_HOME?.trim() || join(homedir(), ".local", "share"), "observational-memory", name)
 }
 
-/** The database that this OpenCode keeps its sessions in; "" where it keeps none on disk. */
+/** The database that this OpenCode keeps its sessions in. */
 function database() {
   const folder = join(process.env.XDG_DATA_HOME || join(homedir(), ".local", "share"), "opencode")
   const named = process.env.OPENCODE_DB
-  if (named) return named === ":memory:" ? "" : isAbsolute(named) ? named : join(folder, named)
+  if (named) return isAbsolute(named) ? named : join(folder, named)
   return join(folder, "opencode.db")
 }
 

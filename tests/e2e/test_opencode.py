@@ -219,3 +219,19 @@ def test_nothing_is_called_inside_a_worker(world: World) -> None:
     assert harness.turn("Say hi.").status == 0
     assert _calls(world) == []
     assert "recall" not in [tool["function"]["name"] for tool in world.requests("main")[0]["body"]["tools"]]
+
+
+def test_a_sub_agent_gets_no_block_and_no_maintainer(world: World) -> None:
+    """A task after a compaction: its requests are its own, its end is no turn's end; the session's requests go on."""
+    harness = _start(world)
+    _work(harness, world)
+    assert harness.compact().status == 0
+    number = world.requests()[-1]["number"]
+    task = {"description": "Look", "prompt": "Look into check.sh and report.", "subagent_type": "general"}
+    world.script({"tools": [{"name": "task", "input": task}]})
+    world.script({"text": "check.sh exits with 7."}, {"text": "The sub-agent says so."})
+    assert harness.turn("Let somebody look.").status == 0
+    asks, child, goes_on = _requests_after(world, number)
+    assert _block(asks) == _block(goes_on)
+    assert "Look into check.sh" in "\n".join(wire.texts(child)) and not evidence.parts_in(child)
+    assert {call.payload["sessionID"] for call in _calls(world)} == {harness.session}
