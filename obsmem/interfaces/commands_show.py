@@ -6,6 +6,7 @@ import argparse
 import json
 import os
 import sys
+import time
 from typing import Any
 
 from obsmem.core.errors import NotFound, SourceMissing, StoreError, UsageError
@@ -15,8 +16,10 @@ from obsmem.interfaces.report import age, many, say, say_json, size, table, warn
 from obsmem.memory import recall
 from obsmem.store.archive import StoredSession
 from obsmem.system import config as configuration
+from obsmem.system import log
 from obsmem.system.paths import data_home
 from obsmem.tasks.deliver import make_block
+from obsmem.tasks.deliveries import describe, recent_deliveries
 from obsmem.tasks.entries import find_entry
 from obsmem.tasks.observe import local_clock, observe_clock
 from obsmem.tasks.remember import remember
@@ -243,6 +246,10 @@ def run_status(arguments: argparse.Namespace) -> int:
         say(f"  {lag['handle']} is {lag['tokens']} tokens behind (due at {value['observe_after_tokens']})")
     if value["gaps"]:
         say(f"  {value['gaps']} stretches could not be observed (gaps)")
+    for block in value["blocks"]:
+        say(f"block of {block['handle']}: {block['words']}")
+    if value["trouble"]:
+        say(f"trouble: {value['trouble']}")
     return 0
 
 
@@ -274,6 +281,11 @@ def _status_value(store: Store, home: str) -> dict[str, Any]:
         "failed_calls": run("SELECT count(*) FROM worker_calls WHERE outcome LIKE 'failed%'").fetchone()[0],
         "gaps": run("SELECT count(*) FROM gaps").fetchone()[0],
         "behind": behind,
+        "blocks": [
+            {"handle": one.session.handle, "words": describe(found, local_clock), **found._asdict()}
+            for one, found in recent_deliveries(store)
+        ],
+        "trouble": log.last_trouble(home, time.time()),
         "observe_after_tokens": store.config["observe_after_tokens"],
     }
 

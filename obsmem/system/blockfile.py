@@ -91,16 +91,13 @@ def freeze(folder: str, now: float) -> list[str] | None:
 def freeze_for_resume(folder: str, now: float) -> list[str] | None:
     """The parts for a resumed session whose context holds no whole block; None where it does, or where nobody knows.
 
-    A delivery that is being held goes first: a harness may start a session for two reasons at once.
+    Whatever else is handed out for the same start (a harness may have two reasons for one) is this delivery, too.
     """
-    parts = _held(folder, now)
-    if parts is None:
-        try:
-            _move(os.path.join(folder, RESUME), os.path.join(folder, CURRENT), now)
-        except OSError:
-            pass
-        parts = _held(folder, now)
-    return parts
+    try:
+        _move(os.path.join(folder, RESUME), os.path.join(folder, CURRENT), now)
+    except OSError:
+        pass  # none waits, or another part's handler was faster
+    return _held(folder, now)
 
 
 def _move(path: str, to: str, now: float) -> None:

@@ -12,6 +12,11 @@ import time
 from obsmem.system.files import PRIVATE_FILE, make_folder
 
 LIMIT = 10 << 20  # bytes; then the file becomes log.1.txt
+TAIL = 1 << 18  # bytes at the end in which trouble is looked for
+DAY_SECONDS = 86_400
+STAMP = "%Y-%m-%dT%H:%M:%S"
+FAILURES = ("failed-", "killed", "workers-", "disk-full")
+FINE_EXITS = ("exit-0", "exit-4")  # 4: another process was about the same
 
 
 def log_path(home: str) -> str:
@@ -21,7 +26,7 @@ def log_path(home: str) -> str:
 
 def write(home: str, event: str, **fields: object) -> None:
     """Append a line: time, event, then ``name=value`` pairs. Values are cut to 200 characters, blanks become ``_``."""
-    stamp = time.strftime("%Y-%m-%dT%H:%M:%S")
+    stamp = time.strftime(STAMP)
     pairs = "".join(f" {name}={_clean(value)}" for name, value in fields.items())
     line = f"{stamp} {event}{pairs}\n".encode("utf-8", "replace")
     path = log_path(home)
@@ -36,6 +41,30 @@ def write(home: str, event: str, **fields: object) -> None:
             os.close(descriptor)
     except OSError:
         pass
+
+
+def last_trouble(home: str, now: float) -> str:
+    """The newest line of the last day that tells of a failure; '' for none. A damaged log tells of none."""
+    try:
+        with open(log_path(home), "rb") as file:
+            file.seek(max(0, os.fstat(file.fileno()).st_size - TAIL))
+            lines = file.read(TAIL).decode("utf-8", "replace").split("\n")
+    except OSError:
+        return ""
+    oldest = time.strftime(STAMP, time.localtime(now - DAY_SECONDS))
+    for line in reversed(lines):
+        if line[: len(oldest)] < oldest:
+            break
+        if any(word.startswith("outcome=") and _is_failure(word[len("outcome=") :]) for word in line.split(" ")):
+            return line
+    return ""
+
+
+def _is_failure(outcome: str) -> bool:
+    """True for the classes of errors, and for the words with which our processes tell of failures."""
+    if outcome.startswith("exit-"):
+        return outcome not in FINE_EXITS
+    return outcome[:1].isupper() or outcome.startswith(FAILURES)
 
 
 def _clean(value: object) -> str:

@@ -187,6 +187,19 @@ def first_part(parts: list[str], hint: str) -> str:
     return "\n".join([*lines, hint, CLOSE])
 
 
+def recent_deliveries(store: Store, most: int = 5) -> list[tuple[StoredSession, Delivery]]:
+    """The newest block of each main session that got one, newest session first: the last ``most``, and all others whose
+    block did not arrive whole."""
+    found: list[tuple[StoredSession, Delivery]] = []
+    for stored in store.archive.sessions():
+        if stored.session.role == "main":
+            delivery = newest_delivery(store, stored)
+            whole = delivery.state in ("whole", "given")
+            if delivery.state != "none" and (len(found) < most or not whole):
+                found.append((stored, delivery))
+    return found
+
+
 def describe(found: Delivery, clock: Clock) -> str:
     """What became of a delivery, in words: ``delivered 4/4 at 2026-03-01 14:02 after compaction 3``; '' for nothing."""
     after = f"after compaction {found.compaction}"
