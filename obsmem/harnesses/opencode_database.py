@@ -69,7 +69,7 @@ def last_summary(path: str, session_id: str) -> str:
         newest_first = (
             "SELECT id, data FROM message WHERE session_id=? AND data LIKE ? ORDER BY time_created DESC, id DESC"
         )
-        for message in connection.select(newest_first, session_id, '%"summary":true%'):
+        for message in connection.select(newest_first, session_id, '%"summary"%'):
             info = parsed(_as_text(message["data"]))
             if voice_of(info).summary and not info.get("error"):
                 parts = connection.select("SELECT data FROM part WHERE message_id=? ORDER BY id", str(message["id"]))

@@ -303,3 +303,13 @@ def test_the_config_fragment_names_the_plugin_and_the_command(opencode: Harness)
     config = opencode.hook_config(lambda arguments: f"/run {arguments}")
     ((plugin, options),) = config["plugin"]
     assert plugin.startswith("file:///") and options == {"command": "/run hook opencode"}
+
+
+@pytest.mark.parametrize(
+    "path", sorted((FIXTURES / "opencode" / "payloads").glob("*.json")), ids=lambda path: path.stem
+)
+def test_recorded_payloads_are_understood(path: Path, opencode: Harness) -> None:
+    payload = json.loads(path.read_text(encoding="utf-8"))
+    event = opencode.read_event(path.stem, payload)
+    assert event.kind == opencode.EVENTS[path.stem]
+    assert event.session_id == payload["sessionID"] and event.transcript.endswith(".db") and event.cwd
