@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+import obsmem
 from obsmem.core import errors, mask, tokens
 from obsmem.harnesses import REGISTRY, TURN_ENDS, base, load
 from obsmem.interfaces import hook
@@ -32,6 +33,9 @@ HOOK_FILES = {
     "codex": ROOT / "hooks/codex/hooks.json",
     "cursor": ROOT / "hooks/cursor/hooks.json",
 }
+# The plugin's hooks run from wherever it was cloned to, under the python3 that is there.
+PLUGIN_COMMAND = 'python3 -I -S "${CLAUDE_PLUGIN_ROOT}/observational_memory.py"'
+PLUGIN_FILE = ROOT / "hooks/claude-code/hooks.json"
 # What the small files and folders of a store are called, with what names them in the code.
 PLACES = (
     store.ARCHIVE, store.MEMORY, store.INDEX, "backups", "sessions", "locks", "key", process.INTERPRETER_FILE, launcher.LAUNCHER,
@@ -88,6 +92,12 @@ def hook_text(harness: str) -> str:
     return json.dumps(written, indent=2) + "\n"
 
 
+def plugin_text() -> str:
+    written = load("claude-code").hook_config(lambda words: f"{PLUGIN_COMMAND} {words}")
+    about = "Takes notes as a session runs, and gives them back after a compaction."
+    return json.dumps({"description": about, **written}, indent=2) + "\n"
+
+
 # --- what is computed
 
 
@@ -106,6 +116,20 @@ def test_every_number_says_what_it_bounds() -> None:
 @pytest.mark.parametrize("harness", HOOK_FILES)
 def test_a_hook_file_is_what_the_module_gives(harness: str) -> None:
     assert read(HOOK_FILES[harness]) == hook_text(harness), "run: python -m tests.test_docs"
+
+
+def test_the_hooks_of_the_plugin_are_what_the_module_gives() -> None:
+    assert read(PLUGIN_FILE) == plugin_text(), "run: python -m tests.test_docs"
+
+
+def test_the_plugin_and_its_marketplace_name_what_is_here() -> None:
+    plugin = json.loads(read(ROOT / ".claude-plugin/plugin.json"))
+    market = json.loads(read(ROOT / ".claude-plugin/marketplace.json"))
+    (offered,) = market["plugins"]
+    assert (ROOT / plugin["hooks"]).resolve() == PLUGIN_FILE.resolve()
+    assert (ROOT / offered["source"] / ".claude-plugin/plugin.json").exists() and market["owner"]["name"]
+    assert offered["name"] == plugin["name"] and f"{plugin['name']}@" == load("claude-code").PLUGIN  # type: ignore[attr-defined]
+    assert offered["version"] == plugin["version"] == obsmem.__version__
 
 
 # --- both ways: the code's names stand in SPEC, and SPEC's in the code
@@ -305,6 +329,7 @@ def write() -> None:
     SPEC.write_text(docs_tables.computed(read(SPEC)), encoding="utf-8")
     for harness, path in HOOK_FILES.items():
         path.write_text(hook_text(harness), encoding="utf-8")
+    PLUGIN_FILE.write_text(plugin_text(), encoding="utf-8")
 
 
 if __name__ == "__main__":
