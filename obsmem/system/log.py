@@ -53,6 +53,8 @@ def last_trouble(home: str, now: float) -> str:
         return ""
     oldest = time.strftime(STAMP, time.localtime(now - DAY_SECONDS))
     for line in reversed(lines):
+        if not line[:4].isdigit():
+            continue  # a damaged line, or the end
         if line[: len(oldest)] < oldest:
             break
         if any(word.startswith("outcome=") and _is_failure(word[len("outcome=") :]) for word in line.split(" ")):

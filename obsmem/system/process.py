@@ -55,16 +55,27 @@ def _start_elsewhere(argv: list[str], environment: dict[str, str]) -> int:
 
 
 def run(home: str, script: str, arguments: list[str], seconds: float) -> int | None:
-    """Run one of our commands and wait at most ``seconds``; its exit status, None if it had to be killed."""
+    """Run one of our commands and wait at most ``seconds``; its exit status, None if it had to be killed. Nothing that it
+    started in its group outlives it."""
     pid = start(home, script, arguments)
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         done, status = os.waitpid(pid, getattr(os, "WNOHANG", 0))
         if done:
+            _kill_rest(pid)
             return os.waitstatus_to_exitcode(status)
         time.sleep(POLL_SECONDS)
     kill_group(pid)
     return None
+
+
+def _kill_rest(pid: int) -> None:
+    """Kill what a process that has ended left behind in its group."""
+    try:
+        if hasattr(os, "killpg"):
+            os.killpg(pid, KILL)
+    except OSError:
+        pass  # as a rule nobody is left
 
 
 def kill_group(pid: int) -> None:

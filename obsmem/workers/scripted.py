@@ -8,22 +8,26 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from obsmem.core.errors import ConfigError, WorkerError
 from obsmem.core.model import Reply, Request
+from obsmem.system.state import WORKER_VARIABLE
 
 NAME = "scripted"
 OTHERWISE = "*"
+PRINTED_LIMIT = 1 << 20  # bytes
 
 
 class Scripted:
     """Gives its answers in order, or, where they are a mapping, by ``request_key``, task, or ``*``.
 
     An answer is a list of proposals, or a mapping {"error": message, "retry": bool} that is raised as WorkerError, or
-    {"items": [...], "tokens_in": n, "tokens_out": n}. ``asked`` keeps every request, for tests to look at.
+    {"items": [...], "tokens_in": n, "tokens_out": n}, or {"run": [program, argument, ...]}: what that program prints, as
+    JSON, is the list of proposals. ``asked`` keeps every request, for tests to look at.
     """
 
     NAME = NAME
@@ -41,6 +45,8 @@ class Scripted:
         if isinstance(answer, Mapping):
             if "error" in answer:
                 raise WorkerError(str(answer["error"]), retry=bool(answer.get("retry", False)))
+            if "run" in answer:
+                return Reply(_printed(answer["run"]), NAME)
             tokens = {name: int(answer.get(name, 0)) for name in ("tokens_in", "tokens_out")}
             answer = answer.get("items")
         if not isinstance(answer, Sequence) or isinstance(answer, str):
@@ -58,6 +64,26 @@ class Scripted:
         raise WorkerError(
             f"The scripted worker has no answer for {request.task} {request_key(request)}: add that key, or {OTHERWISE!r}."
         )
+
+
+def _printed(command: Sequence[str]) -> tuple[Mapping[str, Any], ...]:
+    """The proposals that a program prints. It is not waited for when it prints too much, nor are its children."""
+    import subprocess
+
+    environment = {**os.environ, WORKER_VARIABLE: "1"}
+    with subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        data = process.stdout.read(PRINTED_LIMIT + 1)
+        if len(data) > PRINTED_LIMIT:
+            process.kill()
+            raise WorkerError(f"The program {command[0]} printed more than {PRINTED_LIMIT} bytes.")
+    try:
+        value = json.loads(data)
+    except ValueError as error:
+        raise WorkerError(f"The program {command[0]} printed no JSON ({error}).") from error
+    if process.returncode or not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
+        raise WorkerError(f"The program {command[0]} failed, or printed no list of proposals.")
+    return tuple(value)
 
 
 def request_key(request: Request) -> str:

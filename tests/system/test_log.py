@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+import time
 from pathlib import Path
 
 import pytest
@@ -64,3 +65,26 @@ def test_a_maintainers_run_logs_no_word_of_the_transcript(tmp_path: Path, monkey
     assert "FileNotFoundError" in text
     assert "number_" not in text
     assert str(path) not in text
+
+
+@pytest.mark.parametrize(
+    ("outcome", "is_trouble"),
+    [("started", False), ("exit-0", False), ("exit-4", False), ("part-1-of-2", False), ("stretches-1-notes-2", False),
+     ("waiting", False), ("exit-1", True), ("killed", True), ("failed-StoreError", True), ("PermissionError", True),
+     ("workers-killed", True), ("disk-full", True)],
+)  # fmt: skip
+def test_the_last_trouble_is_the_newest_line_that_tells_of_a_failure(
+    tmp_path: Path, outcome: str, is_trouble: bool
+) -> None:
+    home = str(tmp_path)
+    assert log.last_trouble(home, time.time()) == ""
+    log.write(home, "hook", name="a", outcome=outcome)
+    log.write(home, "hook", name="b", outcome="started")
+    found = log.last_trouble(home, time.time())
+    assert bool(found) == is_trouble and (not is_trouble or f"name=a outcome={outcome}" in found)
+    assert log.last_trouble(home, time.time() + 2 * log.DAY_SECONDS) == "", "that was the day before yesterday"
+
+
+def test_a_damaged_log_tells_of_no_trouble(tmp_path: Path) -> None:
+    (tmp_path / "log.txt").write_bytes(b"\x00\xff outcome=\n\noutcome=Error\n" * 1000)
+    log.last_trouble(str(tmp_path), time.time())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -66,3 +67,27 @@ def test_the_registry_names_its_kinds() -> None:
     assert workers.load("scripted") is scripted
     with pytest.raises(UsageError, match="Known are: extractive"):
         workers.load("oracle")
+
+
+def run(code: str) -> scripted.Scripted:
+    return scripted.Scripted([{"run": [sys.executable, "-c", code]}])
+
+
+def test_an_answer_may_be_what_a_program_prints_and_the_program_knows_that_it_is_a_worker() -> None:
+    code = "import json, os; print(json.dumps([{'text': os.environ['OBSERVATIONAL_MEMORY_WORKER']}]))"
+    assert run(code).ask(ASK).items == ({"text": "1"},)
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        ("print('not json')", "no JSON"),
+        ("print('{}')", "no list"),
+        ("print('[1]')", "no list"),
+        ("print('[]'); raise SystemExit(3)", "failed"),
+        ("while True: print('x' * 100_000)", "more than"),
+    ],
+)
+def test_a_program_that_gives_no_usable_answer_is_an_error(code: str, words: str) -> None:
+    with pytest.raises(WorkerError, match=words):
+        run(code).ask(ASK)
