@@ -30,10 +30,9 @@ def is_welcome(home: str, harness: str) -> bool:
 
 
 def leave_lack(home: str, packages: list[str], interpreter: str) -> None:
-    """Let the next session say which packages an interpreter lacks. Only where a data folder exists already."""
-    if os.path.isdir(home):
-        text = f"{interpreter} lacks {', '.join(packages)}"
-        write_atomic(os.path.join(home, LACKS_PACKAGES), text.encode("utf-8", "replace"), durable=False)
+    """Let the next session say which packages an interpreter lacks."""
+    text = f"{interpreter} lacks {', '.join(packages)}"
+    write_atomic(os.path.join(home, LACKS_PACKAGES), text.encode("utf-8", "replace"), durable=False)
 
 
 def take_notice(home: str, harness: str) -> str:

@@ -11,6 +11,7 @@ import shutil
 import subprocess
 from collections import Counter
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from obsmem.core import jsonc
 from obsmem.core.errors import ConfigError
@@ -22,6 +23,15 @@ from obsmem.tasks.finding import BROKEN, GOOD, WARNING, Check
 from obsmem.tasks.install import detect, expected_config, user_home
 
 VERSION_SECONDS = 5
+
+
+class Config(NamedTuple):
+    """A config file as it is now. ``project`` is '' for the user's own; ``ours`` counts our entries."""
+
+    project: str
+    path: str
+    text: str
+    ours: int
 
 
 def check_harnesses(home: str, cwd: str) -> Iterator[Check]:
@@ -53,67 +63,66 @@ def _version(path: str) -> str:
 def _check_harness(home: str, cwd: str, name: str) -> Iterator[Check]:
     module = load(name)
     label = f"{name} hooks"
-    install = f"run: {command()} install {name}"
-    is_ours = recognise_ours(home)
-    found = {where: _text(module.config_file(user_home(), where)) for where in dict.fromkeys(("", cwd))}
-    broken = False
-    ours: dict[str, int] = {}
-    for where, text in found.items():
+    try:
+        configs = _configs(home, cwd, module)
+    except ConfigError as error:
+        yield Check(label, BROKEN, str(error), "correct it")
+        return
+    ways = module.other_ways(user_home(), cwd)
+    mine = next((config for config in configs if config.ours), None)
+    if mine is None and ways:
+        yield Check(label, GOOD, f"called by {', '.join(ways)}")
+    elif mine is None:
+        yield Check(label, WARNING, "not installed", f"run: {command()} install {name}")
+    else:
+        yield _check_content(home, module, mine)
+        yield from _check_twice(home, module, configs, ways)
+        yield from _check_trust(home, module, mine.project)
+
+
+def _configs(home: str, cwd: str, module: Harness) -> list[Config]:
+    """The user's config file and that of the working folder, each once. Raises ConfigError for one that is not understood."""
+    found: dict[str, Config] = {}
+    for project in ("", cwd):
+        path = module.config_file(user_home(), project)
+        real = os.path.realpath(path)
+        if not path or real in found:
+            continue
         try:
-            ours[where] = jsonc.count(text, is_ours)
+            text = (read_config(real) or b"").decode("utf-8", "replace")
+            found[real] = Config(project, path, text, jsonc.count(text, recognise_ours(home)))
         except ValueError as error:
-            broken = True
-            yield Check(
-                label, BROKEN, f"{module.config_file(user_home(), where)} is not understood ({error})", "correct it"
-            )
-    if broken:
-        return
-    if not any(ours.values()):
-        ways = module.other_ways(user_home(), cwd)
-        what = f"called by {', '.join(ways)}" if ways else "not installed"
-        yield Check(label, GOOD if ways else WARNING, what, "" if ways else install)
-        return
-    where = next(one for one, count in ours.items() if count)
-    yield _check_content(home, module, where, found[where])
-    yield from _check_twice(home, cwd, module, found)
-    yield from _check_trust(home, module, where)
+            raise ConfigError(f"{path} is not understood ({error})") from error
+    return list(found.values())
 
 
-def _check_content(home: str, module: Harness, where: str, text: str) -> Check:
-    name = module.NAME
-    path = module.config_file(user_home(), where)
-    expected = expected_config(home, name)
+def _check_content(home: str, module: Harness, config: Config) -> Check:
+    label = f"{module.NAME} hooks"
+    again = f"run: {command()} install {module.NAME}" + (" --project" if config.project else "")
+    expected = expected_config(home, module.NAME)
     is_ours = recognise_ours(home)
     wanted = Counter(one for one in jsonc.strings(expected) if is_ours(one))
-    there = Counter(one for one in jsonc.strings(jsonc.load(text)) if is_ours(one))
+    there = Counter(one for one in jsonc.strings(jsonc.load(config.text)) if is_ours(one))
     missing = sum((wanted - there).values())
-    if missing or jsonc.merge(text, expected) != text:
-        what = (
-            f"{missing} of {wanted.total()} handlers are missing" if missing else "the handlers are of another version"
-        )
-        return Check(f"{name} hooks", BROKEN, f"{path}: {what}", f"run: {command()} install {name}")
-    if more := {one: count for one, count in there.items() if one in wanted and count > wanted[one]}:
-        return Check(
-            f"{name} hooks",
-            WARNING,
-            f"{path}: {len(more)} handlers stand there twice",
-            f"run: {command()} install {name}",
-        )
-    return Check(f"{name} hooks", GOOD, f"{wanted.total()} handlers in {path}")
+    if missing:
+        return Check(label, BROKEN, f"{config.path}: {missing} of {wanted.total()} handlers are missing", again)
+    if jsonc.merge(config.text, expected) != config.text:
+        return Check(label, BROKEN, f"{config.path}: the handlers are of another version", again)
+    if any(count > wanted[one] for one, count in there.items() if one in wanted):
+        return Check(label, WARNING, f"{config.path}: handlers stand there twice", again)
+    return Check(label, GOOD, f"{wanted.total()} handlers in {config.path}")
 
 
-def _check_twice(home: str, cwd: str, module: Harness, found: dict[str, str]) -> Iterator[Check]:
+def _check_twice(home: str, module: Harness, configs: list[Config], ways: list[str]) -> Iterator[Check]:
     """Calls of ours that come by more than one way: each block would be delivered twice."""
     is_ours = recognise_ours(home)
-    ways = module.other_ways(user_home(), cwd)
-    by_file = [module.config_file(user_home(), where) for where, text in found.items() if jsonc.count(text, is_ours)]
-    ways += [f"{path} too" for path in by_file[1:]]
     pattern = re.compile(rf"\bhook {re.escape(module.NAME)} \w")
-    for where, text in found.items():
-        if any(pattern.search(one) and not is_ours(one) for one in jsonc.strings(jsonc.load(text))):
-            ways.append(f"handlers of another copy in {module.config_file(user_home(), where)}")
-    if ways:
-        yield Check(f"{module.NAME} hooks", WARNING, f"called twice: also by {', '.join(ways)}", "keep one of them")
+    more = ways + [f"{config.path} too" for config in [config for config in configs if config.ours][1:]]
+    for config in configs:
+        if any(pattern.search(one) and not is_ours(one) for one in jsonc.strings(jsonc.load(config.text))):
+            more.append(f"handlers of another copy in {config.path}")
+    if more:
+        yield Check(f"{module.NAME} hooks", WARNING, f"called twice: also by {', '.join(more)}", "keep one of them")
 
 
 def _check_trust(home: str, module: Harness, where: str) -> Iterator[Check]:
@@ -126,12 +135,3 @@ def _check_trust(home: str, module: Harness, where: str) -> Iterator[Check]:
     yield Check(
         f"{module.NAME} trust", GOOD if is_good else BROKEN, f"handlers: {told}", "" if is_good else module.NEXT_STEP
     )
-
-
-def _text(path: str) -> str:
-    if not path:
-        return ""
-    try:
-        return (read_config(os.path.realpath(path)) or b"").decode("utf-8", "replace")
-    except ConfigError:
-        return ""

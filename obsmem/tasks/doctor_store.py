@@ -13,7 +13,9 @@ from obsmem.core.errors import StoreError
 from obsmem.store.schema import damage
 from obsmem.system import config as configuration
 from obsmem.tasks.deliver import command
+from obsmem.tasks.deliveries import describe, recent_deliveries
 from obsmem.tasks.finding import BROKEN, GOOD, WARNING, Check
+from obsmem.tasks.observe import local_clock
 from obsmem.tasks.store import ARCHIVE, INDEX, MEMORY, Store
 
 QUICK = 64 << 20  # bytes; larger databases are looked through by fsck alone
@@ -68,29 +70,22 @@ def check_workers(home: str) -> Iterator[Check]:
 
 
 def check_deliveries(home: str) -> Iterator[Check]:
-    """Whether the parts of the newest delivery came back in the transcript of the session that got it."""
+    """Whether the newest block of each session arrived: its parts come back in the transcript."""
     store = _opened(home)
     if store is None:
         return
     try:
-        found = [
-            (at, stored.session.handle, delivery, part)
-            for stored in store.archive.sessions()
-            for delivery, part, _, at in store.memory.receipts(stored.session.handle)
-        ]
+        found = recent_deliveries(store, 1)
     finally:
         store.close()
     if not found:
-        yield Check("delivery", GOOD, "no block has been seen in a transcript yet")
-        return
-    _, handle, delivery, _ = max(found)
-    parts = {part for _, one, name, part in found if (one, name) == (handle, delivery)}
-    of = max(int(part.partition("/")[2]) for part in parts)
-    told = f"block {delivery} of session {handle}: {len(parts)} of {of} parts arrived"
-    if len(parts) < of:
-        yield Check("delivery", WARNING, told, "see whether the harness cut or dropped a hook's output")
-    else:
-        yield Check("delivery", GOOD, told)
+        yield Check("delivery", GOOD, "no conversation has been compacted yet")
+    for stored, delivery in found:
+        told = f"session {stored.session.handle}: {describe(delivery, local_clock)}"
+        if delivery.state in ("partial", "missing"):
+            yield Check("delivery", WARNING, told, "see whether the harness cut or dropped a hook's output")
+        else:
+            yield Check("delivery", GOOD, told)
 
 
 def _opened(home: str) -> Store | None:

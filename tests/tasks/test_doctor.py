@@ -10,10 +10,13 @@ from pathlib import Path
 import pytest
 
 from obsmem.harnesses import load
+from obsmem.harnesses.base import Source
 from obsmem.system.launcher import launcher_path, record_interpreter
 from obsmem.tasks import install
 from obsmem.tasks.doctor import diagnose, exit_status
 from obsmem.tasks.finding import BROKEN, GOOD, WARNING, Check
+from obsmem.tasks.ingest import ingest
+from obsmem.tasks.store import open_store
 
 
 @pytest.fixture
@@ -173,3 +176,27 @@ def test_handlers_that_the_harness_will_not_run_are_broken_until_the_user_trusts
     (Path(os.path.expanduser("~")) / ".codex").mkdir(exist_ok=True)
     found = look(home)["codex trust"]
     assert found.level == BROKEN and "8 untrusted" in found.what and "`codex` once" in found.remedy
+
+
+def test_a_project_that_is_the_home_folder_is_not_taken_for_a_second_config(home: str) -> None:
+    install.carry_out(home, install.plan_install(home, "codex"))
+    assert look(home, os.path.expanduser("~"))["codex hooks"].level == GOOD
+
+
+def test_handlers_in_the_users_and_in_the_projects_config_are_called_twice(home: str, tmp_path: Path) -> None:
+    project = tmp_path / "project"
+    project.mkdir()
+    install.carry_out(home, install.plan_install(home, "claude-code", str(project)))
+    found = look(home, str(project))["claude-code hooks"]
+    assert found.level == WARNING and str(project) in found.what
+
+
+def test_it_tells_what_became_of_the_last_block(home: str, tmp_path: Path) -> None:
+    """The fixture is a real session of two compactions whose blocks came back in the transcript."""
+    case = (
+        Path(__file__).resolve().parents[2] / "fixtures/harnesses/claude-code/recorded-two-compactions/transcript.jsonl"
+    )
+    with open_store(home) as store:
+        ingest(store, "claude-code", Source(str(case)))
+    found = look(home)["delivery"]
+    assert (found.level, "after compaction 2" in found.what) == (GOOD, True), found
