@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -130,3 +131,23 @@ def test_codex_runs_what_was_installed_and_tells_the_user_that_memory_is_on(worl
     hooks.write_bytes(kept)
     assert harness.turn("Say something.").status == 0
     assert not os.path.exists(os.path.join(data, "welcome", "codex"))
+
+
+def test_the_plugin_runs_where_nothing_was_installed_and_says_what_is_missing(world: World) -> None:
+    """From the checkout, under the ``python3`` on PATH; one that lacks the packages tells the user at the next start."""
+    command = programs.require(programs.CLAUDE_CODE)
+    python = world.folder / "bin" / "python3"
+    python.parent.mkdir()
+    python.write_text(f'#!/bin/sh\nexec "{os.path.realpath(sys.executable)}" -I -S "$@"\n', encoding="utf-8")
+    python.chmod(0o755)
+    harness = ClaudeCode(world, command, {}, ())
+    environment = {**harness._environment, "PATH": f"{python.parent}{os.pathsep}{world.environment()['PATH']}"}
+    arguments = [str(command), "-p", "Say something.", "--model", "haiku", "--plugin-dir", str(PROJECT_ROOT)]
+    for _ in range(2):
+        assert world.run(arguments, environment).status == 0
+        deadline = time.monotonic() + 20
+        while not (world.memory / "lacks-packages").exists() and time.monotonic() < deadline:
+            time.sleep(0.1)  # the session's end starts a background run, which finds them missing
+    transcripts = (world.home / ".claude" / "projects").glob("*/*.jsonl")
+    told = [path for path in transcripts if "observational-memory keeps nothing" in path.read_text(encoding="utf-8")]
+    assert len(told) == 1, (world.memory / "log.txt").read_text(encoding="utf-8")
