@@ -22,6 +22,7 @@ const LIMITS = { idle: 10_000, resumed: 13_000, compacting: 30_000, recall: 15_0
 const MOST_OUTPUT = 1 << 20 // characters of an answer; a block has at most some 40,000
 const ATTEMPTS = 3 // how often a session's block is asked for while the script fails
 const LONGEST_WORD = 64 // characters of an id or a range
+const LONGEST_RANGE = 6_000 // characters, about 2,000 tokens; without a range the script keeps to them itself
 // The system prompts of OpenCode's own side requests, which are not the session's.
 const SIDE_REQUEST = /^\s*You are a (?:title generator|context summarization agent)/
 const OPENING = "<observational-memory "
@@ -103,7 +104,7 @@ export const ObservationalMemory = async (input, options) => {
     if (replaces && output.prompt === undefined) {
       session.compacting.replaces = true
       output.prompt = 'The summary of this conversation is written already. Answer with the one word "Done".'
-    } else {
+    } else if (!output.context.includes(block)) {
       output.context.push(block)
     }
   }
@@ -144,12 +145,13 @@ export const ObservationalMemory = async (input, options) => {
 
   const recall = async (given, context) => {
     const id = word(given?.id)
-    const range = word(given?.range)
+    const [range, rest] = bounded(word(given?.range))
     if (!id) return "recall needs an id as the block shows it: 3fa9c1d for a note, 7c2e.812 for an entry."
     const where = text(context?.directory) || directory
     const words = ["recall", id, ...(range ? ["--range", range] : [])]
     const done = await call(words, { sessionID: text(context?.sessionID), directory: where }, LIMITS.recall, where)
-    return done.stdout || done.stderr.trim() || `recall gave no answer (${done.failure || `exit status ${done.status}`}).`
+    if (done.stdout) return done.stdout + rest
+    return done.stderr.trim() || `recall gave no answer (${done.failure || `exit status ${done.status}`}).`
   }
 
   return {
@@ -300,6 +302,14 @@ function parsed(words) {
 
 function text(value) {
   return typeof value === "string" ? value : ""
+}
+
+/** [a range no longer than it may be, what to say about the rest of it]. */
+function bounded(range) {
+  const [start, end] = range.split(":").map(Number)
+  if (!(end - start > LONGEST_RANGE)) return [range, ""]
+  const last = start + LONGEST_RANGE
+  return [`${start}:${last}`, `[cut at character ${last}; go on with range "${last}:${Math.min(end, last + LONGEST_RANGE)}"]\n`]
 }
 
 /** An id or a range: nothing that a shell or an option parser could take for something else. */

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 import sys
 import time
@@ -59,6 +60,21 @@ def _start(world: World, **options: Any) -> OpenCode:
     entry = [PLUGIN.as_uri(), {"command": [*recorder, launcher_path(str(world.memory))], **options}]
     config = {"permission": {"*": "allow"}, "plugin": [entry]}
     return OpenCode(world, programs.require(programs.OPENCODE), config)
+
+
+def test_the_config_that_is_printed_works_as_it_stands(world: World) -> None:
+    """``hooks opencode`` prints what goes into opencode.json; nothing else is needed for the block to arrive."""
+    printed = world.run([sys.executable, str(SCRIPT), "hooks", "opencode"], {})
+    config = {"permission": {"*": "allow"}, **json.loads(printed.stdout)}
+    assert config["plugin"][0][0] == PLUGIN.as_uri()
+    harness = OpenCode(world, programs.require(programs.OPENCODE), config)
+    world.script({"tools": [_shell("echo hi; exit 3")]}, {"text": "It failed."})
+    assert harness.turn("Run it and see. Never touch legacy/config.yaml.").status == 0
+    assert harness.compact().status == 0
+    assert harness.turn("Go on.").status == 0
+    block = _block(world.requests("summary")[0]["body"])
+    assert "Never touch legacy/config.yaml." in block
+    assert _block(evidence.first_main_request_after_summary(world)) == block
 
 
 def _calls(world: World, event: str = "") -> list[Call]:

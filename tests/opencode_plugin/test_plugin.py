@@ -192,6 +192,13 @@ def test_two_sessions_at_once_do_not_mix(host: Host) -> None:
     assert [system(result) for result in last] == [[block("s1new")], [], []]
 
 
+def test_a_plugin_that_is_loaded_twice_gives_the_block_once(host: Host) -> None:
+    host.answers |= {"session.resumed": answer(block("k1")), COMPACTING: answer(block("k1"))}
+    twice = [SYSTEM, {"sessionID": "s1"}, {"system": [AGENT, block("k1")]}]
+    seen, asked = host.run(twice, [COMPACTING, {"sessionID": "s1"}, {"context": [block("k1")]}])
+    assert system(seen) == asked["output"]["context"] == [block("k1")]
+
+
 def test_side_requests_carry_nothing(host: Host) -> None:
     host.answers["session.resumed"] = answer(block("k1"))
     title, nobody = host.run(request(prompt="You are a title generator. You output"), [SYSTEM, {}, {"system": [AGENT]}])
@@ -293,6 +300,13 @@ def test_recall_gives_what_the_script_prints_and_runs_where_the_session_is(host:
     assert first["words"] == ["recall", "7c2e.812", "--range", "0:40"]
     assert second["words"] == ["recall", "3fa9c1d"]
     assert first["folder"] == str(tmp_path / "project")
+
+
+def test_a_long_range_is_cut_and_says_where_it_goes_on(host: Host) -> None:
+    host.answers["recall"] = {"stdout": "words\n"}
+    (result,) = host.run(["recall", {"id": "7c2e.812", "range": "100:50000"}, {}])
+    assert host.calls()[0]["words"][-1] == "100:6100"
+    assert 'go on with range "6100:12100"' in result["result"]
 
 
 @pytest.mark.skipif(os.name != "posix", reason="a shell line of POSIX")
