@@ -19,6 +19,7 @@ from obsmem.system.notice import WELCOME_TEXT
 from . import evidence, programs
 from .claude_code import ClaudeCode
 from .codex import Codex
+from .opencode import OpenCode
 from .world import PROJECT_ROOT, SCRIPT, World
 
 pytestmark = pytest.mark.e2e
@@ -151,3 +152,18 @@ def test_the_plugin_runs_where_nothing_was_installed_and_says_what_is_missing(wo
     transcripts = (world.home / ".claude" / "projects").glob("*/*.jsonl")
     told = [path for path in transcripts if "observational-memory keeps nothing" in path.read_text(encoding="utf-8")]
     assert len(told) == 1, (world.memory / "log.txt").read_text(encoding="utf-8")
+
+
+def test_opencode_loads_the_plugin_and_recalls_although_other_commands_are_denied(world: World) -> None:
+    data = str(world.folder / "data with blanks")
+    harness = OpenCode(world, programs.require(programs.OPENCODE), {"permission": {"bash": {"*": "deny"}}})
+    _install(world, "opencode", data)
+    recall = {"command": f"{quoted(recall_path(data))} abc", "description": "Recall"}
+    world.script({"tools": [{"name": "bash", "input": recall}]})
+    assert harness.turn("Recall it.").status == 0
+    assert "There is no store at" in json.dumps(world.requests("main")[-1]["body"])  # recall's own words: it was run
+    deadline = time.monotonic() + 20
+    log = Path(data) / "log.txt"
+    while not (log.exists() and "hook name=opencode" in log.read_text("utf-8")) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert "hook name=opencode" in log.read_text(encoding="utf-8")
