@@ -249,3 +249,14 @@ def test_a_command_without_the_packages_names_setup(user: Path) -> None:
 def test_doctor_and_uninstall_run_without_the_packages(user: Path) -> None:
     assert "not installed" in bare("doctor").stdout
     assert bare("uninstall").returncode == 0
+
+
+@POSIX
+def test_a_config_that_broke_since_keeps_the_launcher_so_that_no_hook_fails(user: Path, run: Run) -> None:
+    run("install", "--yes")
+    broken = config("claude-code").read_text(encoding="utf-8") + "}"
+    config("claude-code").write_text(broken, encoding="utf-8")
+    done = run("uninstall", "--data", "--yes")
+    assert done.status == 1 and done.err.startswith("claude-code: ") and "The launcher stays" in done.out
+    assert config("claude-code").read_text(encoding="utf-8") == broken
+    assert os.path.exists(launcher_path(data_home()))
