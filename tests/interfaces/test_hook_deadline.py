@@ -15,7 +15,7 @@ import pytest
 
 from obsmem.store.memory import MemoryStore
 from obsmem.system import blockfile
-from tests.interfaces.place import SESSION, Place, alive, until
+from tests.interfaces.place import ROOT, SESSION, Place, alive, until
 from tests.tasks.talk import Talk
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="process groups are a thing of POSIX systems")
@@ -129,7 +129,7 @@ def test_a_reader_that_is_stopped_holds_up_no_compaction(place: Place) -> None:
     """Somebody holds the lock of this transcript and does not move: what is archived is rendered."""
     place.remember()
     holder = subprocess.Popen(
-        [sys.executable, "-c", HOLD, str(place.home), str(place.transcript)], stdout=subprocess.PIPE, env=place.environment
+        [sys.executable, "-c", HOLD, str(ROOT), str(place.home), str(place.transcript)], stdout=subprocess.PIPE, env=place.environment
     )  # fmt: skip
     assert holder.stdout is not None and holder.stdout.readline() == b"held\n"
     try:
@@ -145,6 +145,7 @@ def test_a_reader_that_is_stopped_holds_up_no_compaction(place: Place) -> None:
 
 HOLD = """
 import sys, time
+sys.path.insert(0, sys.argv.pop(1))
 from obsmem.system.lock import hold
 from obsmem.system.paths import safe_name
 with hold(sys.argv[1], "ingest-" + safe_name("claude-code-" + sys.argv[2] + "-")):
