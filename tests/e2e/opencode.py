@@ -19,9 +19,14 @@ from .world import Ended, World
 NAME = "opencode"
 MODEL = "scripted/m1"
 
-# Runs inside the world: starts the server, waits until it says where it listens, asks for a summary, ends the server.
-_SUMMARIZE = """\
-import json, os, re, signal, subprocess, sys, urllib.request
+# Runs inside the world: starts the server, waits until it says where it listens, makes requests, ends the server.
+# The requests of one group are made at the same time.
+_SERVE = """\
+import concurrent.futures, json, os, re, signal, subprocess, sys, urllib.request
+def post(request):
+    path, body = request
+    wanted = urllib.request.Request(url + path, json.dumps(body).encode(), {"content-type": "application/json"})
+    return urllib.request.urlopen(wanted, timeout=60).read().decode()
 server = subprocess.Popen([sys.argv[1], "serve", "--port", "0"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                           stdin=subprocess.DEVNULL, encoding="utf-8", start_new_session=True)
 try:
@@ -29,10 +34,10 @@ try:
         found = re.search(r"listening on (http://\\S+)", line)
         if found:
             break
-    url = f"{found.group(1)}/session/{sys.argv[2]}/summarize"
-    body = json.dumps({"providerID": "scripted", "modelID": "m1"}).encode()
-    request = urllib.request.Request(url, body, {"content-type": "application/json"})
-    print(urllib.request.urlopen(request, timeout=60).read().decode())
+    url = found.group(1)
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        for group in json.loads(sys.argv[2]):
+            print(*pool.map(post, group), sep="\\n")
 finally:
     os.killpg(server.pid, signal.SIGKILL)
 """
@@ -60,9 +65,9 @@ class OpenCode:
         (folder / "opencode.json").write_text(json.dumps(whole, indent=2), encoding="utf-8")
         self.environment = {"OPENCODE_DISABLE_AUTOUPDATE": "1", "OPENCODE_DISABLE_MODELS_FETCH": "1"}
 
-    def turn(self, prompt: str) -> Ended:
+    def turn(self, prompt: str, *options: str) -> Ended:
         """Send one prompt in the same session, on stdin (an argument with a space would arrive quoted)."""
-        arguments = [str(self._command), "run", "--format", "json", "--model", MODEL, "--title", "Scripted"]
+        arguments = [str(self._command), "run", "--format", "json", "--model", MODEL, "--title", "Scripted", *options]
         ended = self.world.run([*arguments, *(["-s", self.session] if self.session else [])], self.environment, prompt)
         if not self.session:
             for line in ended.stdout.split("\n"):
@@ -73,5 +78,20 @@ class OpenCode:
 
     def compact(self) -> Ended:
         """Ask for a compaction of the session, as ``/compact`` does."""
-        arguments = [sys.executable, "-c", _SUMMARIZE, str(self._command), self.session]
+        return self.serve([summarize(self.session)])
+
+    def serve(self, *groups: list[tuple[str, dict[str, Any]]]) -> Ended:
+        """Make groups of requests of one server, those of a group at the same time."""
+        arguments = [sys.executable, "-c", _SERVE, str(self._command), json.dumps(groups)]
         return self.world.run(arguments, self.environment)
+
+
+def summarize(session: str) -> tuple[str, dict[str, Any]]:
+    """The request that compacts a session."""
+    return f"/session/{session}/summarize", {"providerID": "scripted", "modelID": "m1"}
+
+
+def say(session: str, text: str) -> tuple[str, dict[str, Any]]:
+    """The request that sends a prompt in a session."""
+    model = {"providerID": "scripted", "modelID": "m1"}
+    return f"/session/{session}/message", {"model": model, "parts": [{"type": "text", "text": text}]}

@@ -15,7 +15,7 @@ from obsmem.core.tokens import estimate
 from obsmem.system.launcher import launcher_path, write_launcher
 
 from . import evidence, payloads, programs, wire, work
-from .opencode import NAME, OpenCode
+from .opencode import NAME, OpenCode, say, summarize
 from .world import PROJECT_ROOT, RECORDER, SCRIPT, Call, World
 
 pytestmark = pytest.mark.e2e
@@ -251,3 +251,36 @@ def test_a_sub_agent_gets_no_block_and_no_maintainer(world: World) -> None:
     assert _block(asks) == _block(goes_on)
     assert "Look into check.sh" in "\n".join(wire.texts(child)) and not evidence.parts_in(child)
     assert {call.payload["sessionID"] for call in _calls(world)} == {harness.session}
+
+
+def test_two_sessions_of_one_server_do_not_mix(world: World) -> None:
+    """Compacted and continued at the same time, each has its own block in its own requests, more than once."""
+    first, second = _start(world), _start(world)
+    names = {"ALPHA": first, "BRAVO": second}
+    for name, harness in names.items():
+        assert harness.turn(f"The word of this session is {name}.").status == 0
+    sessions = {name: harness.session for name, harness in names.items()}
+    groups = [[say(session, f"Go on with {name}.") for name, session in sessions.items()] for _ in range(3)]
+    number = len(world.requests())
+    assert first.serve([summarize(session) for session in sessions.values()], *groups).status == 0
+    blocks: dict[str, set[str]] = {name: set() for name in names}
+    for request in world.requests()[number:]:
+        block = _block(request["body"])
+        (name,) = [name for name in names if f"The word of this session is {name}." in block]
+        blocks[name].add(block)
+        if request["kind"] == "main":
+            assert f"Go on with {name}." in "\n".join(wire.texts(wire.messages(request["body"])[-1]))
+    assert len(world.requests()) == number + 8
+    assert [len(found) for found in blocks.values()] == [1, 1]
+
+
+def test_a_fork_gets_a_block_of_its_own(world: World) -> None:
+    """A copy of a compacted session under a new id: a block is made for it from the history that it copied."""
+    harness = _start(world)
+    assert harness.turn("Never touch legacy/config.yaml.").status == 0
+    assert harness.compact().status == 0
+    assert harness.turn("Go on.").status == 0
+    before = _block(world.requests("main")[-1]["body"])
+    assert harness.turn("Try it another way.", "--fork").status == 0
+    block = _block(world.requests("main")[-1]["body"])
+    assert "Never touch legacy/config.yaml." in block and block != before
