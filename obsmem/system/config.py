@@ -39,8 +39,8 @@ KEYS: dict[str, tuple[Any, dict[str, Any], str]] = {
     ),
     "precompact_seconds": (
         15,
-        {"type": "number", "minimum": 0, "maximum": 55},
-        "seconds that a worker gets before a compaction",
+        {"type": "number", "minimum": 0, "maximum": 15},
+        "seconds that the configured workers get before a compaction",
     ),
     "retention_days": (
         0,
