@@ -52,6 +52,7 @@ SESSION_FILES = (
     blockfile.RETRY,
     blockfile.RETRIED,
     state.OPEN_FILE,
+    blockfile.GIVEN + "<occasion>-<part>",
 )
 VARIABLES = (
     paths.HOME_VARIABLE, config.CONFIG_VARIABLE, config.ENVIRONMENT_PREFIX + "<KEY>", state.OFF_VARIABLE, state.WORKER_VARIABLE,
