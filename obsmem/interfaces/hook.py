@@ -12,7 +12,7 @@ import os
 import time
 
 from obsmem.harnesses import PROMPTS, REGISTRY, TURN_ENDS, is_foreign, load
-from obsmem.system import log, process, seats
+from obsmem.system import log, process
 from obsmem.system.paths import data_home, session_folder
 from obsmem.system.state import OPEN_FILE, read_state, switched_off
 
@@ -89,6 +89,8 @@ def _run(home: str, arguments: list[str], script: str) -> str:
 
 def _start_maintainer(home: str, script: str, folder: str, work: list[str]) -> str:
     """Start a maintainer in a free seat; where none is free, those who have one see the wish."""
+    from obsmem.system import seats  # not at the top: most turns start nothing
+
     name = seats.name_of(folder)
     seats.wish(home, name, work)
     seat = seats.take_seat(home, name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -136,6 +137,52 @@ def test_the_whole_block_comes_even_if_nothing_was_rendered_before(world: World)
     harness.turn(work.LAST_PROMPT)
     evidence.assert_all_succeeded(world)
     _assert_block(world, evidence.first_main_request_after_summary(world))
+
+
+def _settled(world: World, name: str) -> None:
+    """Wait until the maintainer that the last hooks started has left a file for the next ones."""
+    end = time.monotonic() + 60
+    while not list(world.memory.glob(f"sessions/*/*/{name}")):
+        assert time.monotonic() < end, name
+        time.sleep(0.1)
+
+
+def test_what_no_start_brought_comes_with_the_next_prompt_and_once(world: World) -> None:
+    """As if the harness dropped it: no SessionStart hook. The turn after the compaction goes without; the next has it."""
+    harness = _start(world, programs.CLAUDE_CODE, without=("SessionStart",))
+    _work(harness)
+    for prompt in ("/compact", "Go on."):
+        assert harness.turn(prompt).status == 0
+    assert evidence.parts_in(evidence.first_main_request_after_summary(world)) == []
+    _settled(world, "block.retry")
+    assert harness.turn(work.LAST_PROMPT).status == 0
+    (part,) = evidence.parts_in(world.requests("main")[-1]["body"])
+    assert part.number == 1 and "## Now" in part.text and len(part.text.encode()) <= evidence.PART_BYTES
+    (text,) = evidence.contexts(evidence.our_calls(world, "UserPromptSubmit"))
+    assert part.text == text.strip()
+    assert harness.turn("And on.").status == 0
+    assert len(evidence.contexts(evidence.our_calls(world, "UserPromptSubmit"))) == 1
+    evidence.assert_all_succeeded(world)
+
+
+def test_a_resumed_process_gets_the_block_that_its_context_lacks_and_once(world: World) -> None:
+    """The start after the compaction is not ours to answer here; the one of the next process is."""
+    command = programs.require(programs.CLAUDE_CODE)
+    config = importlib.import_module("obsmem.harnesses.claude_code").hook_config(world.hook_command)
+    for group in config["hooks"]["SessionStart"]:
+        group["matcher"] = "resume"
+    harness = ClaudeCode(world, command, config, ("SubagentStop", "PostCompact"))
+    _work(harness)
+    assert harness.turn("/compact").status == 0
+    _settled(world, "block.resume")
+    assert harness.turn(work.LAST_PROMPT).status == 0
+    parts = evidence.whole_delivery(evidence.parts_in(evidence.first_main_request_after_summary(world)))
+    given = evidence.contexts(evidence.our_calls(world, "SessionStart"))
+    assert sorted(part.text for part in parts) == sorted(text.strip() for text in given)
+    assert harness.turn("And on.").status == 0
+    assert len(evidence.contexts(evidence.our_calls(world, "SessionStart"))) == len(parts), "the context holds it now"
+    assert evidence.contexts(evidence.our_calls(world, "UserPromptSubmit")) == []
+    evidence.assert_all_succeeded(world)
 
 
 def test_a_fork_and_its_parent_each_get_their_own_block(world: World) -> None:
