@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import time
 from pathlib import Path
 from typing import Any
 
@@ -101,6 +102,27 @@ def test_a_second_compaction_takes_nothing_from_the_first_summary(world: World) 
         assert expected in block
     for foreign in ("SCRIPTED-SUMMARY", first[0].delivery):
         assert foreign not in block
+
+
+def test_what_no_start_brought_comes_with_the_next_prompt_and_once(world: World) -> None:
+    """As if the program dropped it: no SessionStart hook. The turn after the compaction goes without; the next has it."""
+    config = importlib.import_module("obsmem.harnesses.codex").hook_config(world.hook_command)
+    config["hooks"].pop("SessionStart")
+    harness = Codex(world, programs.require(programs.CODEX), config, ("PostCompact",))
+    world.script({"text": "One."}, {"text": "Full.", "usage": {"input": 500_000, "output": 20}})
+    for prompt in (work.FIRST_PROMPT, "Fill up.", "Go on."):
+        assert harness.turn(prompt).status == 0
+    assert evidence.parts_in(evidence.first_main_request_after_summary(world)) == []
+    end = time.monotonic() + 60
+    while not list(world.memory.glob("sessions/*/*/block.retry")):
+        assert time.monotonic() < end
+        time.sleep(0.1)
+    for _ in range(2):
+        assert harness.turn(work.LAST_PROMPT).status == 0
+    (part,) = evidence.parts_in(world.requests("main")[-1]["body"])
+    assert part.number == 1 and work.FIRST_PROMPT in part.text
+    assert len(evidence.contexts(evidence.our_calls(world, "UserPromptSubmit"))) == 1
+    evidence.assert_all_succeeded(world)
 
 
 @pytest.mark.parametrize("sandbox", ["read-only", "workspace-write"])
