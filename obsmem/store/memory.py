@@ -357,6 +357,12 @@ class MemoryStore:
                 (delivery, session, nonce, int(time.time() * 1000), parts, tokens, source),
             )
 
+    def had_block(self, session: str) -> bool:
+        """True if a block was ever made for a session's hooks."""
+        return (
+            self.connection.execute("SELECT 1 FROM blocks WHERE session=? LIMIT 1", (session,)).fetchone() is not None
+        )
+
     def record_receipt(self, session: str, delivery: str, part: str, seq: int, at: int) -> None:
         """Note that a part of a block was found in the transcript."""
         with transaction(self.connection):

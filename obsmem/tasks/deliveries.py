@@ -188,15 +188,18 @@ def first_part(parts: list[str], hint: str) -> str:
 
 
 def recent_deliveries(store: Store, most: int = 5) -> list[tuple[StoredSession, Delivery]]:
-    """The newest block of each main session that got one, newest session first: the last ``most``, and all others whose
-    block did not arrive whole."""
+    """The newest block of the main sessions that hooks ever had a block made for, newest session first: of the last
+    ``most``, and of as many more whose block did not arrive whole."""
     found: list[tuple[StoredSession, Delivery]] = []
+    counts = {True: 0, False: 0}
     for stored in store.archive.sessions():
-        if stored.session.role == "main":
-            delivery = newest_delivery(store, stored)
-            whole = delivery.state in ("whole", "given")
-            if delivery.state != "none" and (len(found) < most or not whole):
-                found.append((stored, delivery))
+        if stored.session.role != "main" or not store.memory.had_block(stored.session.handle):
+            continue
+        delivery = newest_delivery(store, stored)
+        arrived = delivery.state in ("whole", "given")
+        if delivery.state != "none" and counts[arrived] < most:
+            counts[arrived] += 1
+            found.append((stored, delivery))
     return found
 
 

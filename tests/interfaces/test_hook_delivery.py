@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -306,3 +308,82 @@ def test_status_says_that_a_second_try_was_given_and_that_it_arrived(life: Life)
     life.arrive(*late, hook="UserPromptSubmit")
     life.maintain()
     assert "at the second try" in life.status()
+
+
+def test_status_names_the_parts_that_are_missing_and_a_partial_block_gets_no_second_try(life: Life) -> None:
+    for number in range(3, 90):
+        life.talk.turn(number)
+    life.save()
+    life.precompact()
+    parts = life.starts()
+    assert len(parts) > 1
+    life.boundary(*parts[:1])
+    life.answer()
+    life.turn_ends()
+    missing = ", ".join(str(number) for number in range(2, len(parts) + 1))
+    assert f"part {missing} of {len(parts)} missing after compaction 1" in life.status()
+    assert life.prompt() == []
+    assert len(life.starts("resume")) >= len(parts)
+
+
+def test_part_1_of_several_says_how_to_get_the_others_and_passes_the_hook(life: Life) -> None:
+    for number in range(3, 90):
+        life.talk.turn(number)
+    life.save()
+    start_is_missing(life)
+    frozen = blockfile.read(str(life.notes_folder / "block.resume"))[1]
+    assert len(frozen) > 1
+    (text,) = life.prompt()
+    assert len(text.encode()) <= 9_500 and "## Now" in text
+    (mark,) = receipts(text)
+    assert mark.split(" ")[1].startswith("1/")
+    (command,) = re.findall(r"`([^`]+) block ([a-z0-9]+)` prints the other parts", text)
+    assert life.command("block", command[1]).stdout
+
+
+def test_sessions_that_were_only_read_are_not_said_to_lack_a_block(life: Life) -> None:
+    life.boundary()
+    life.answer()
+    assert life.command("ingest", str(life.transcript)).returncode == 0
+    assert "block of" not in life.status()
+
+
+# The same event twice, at the same time
+
+
+def test_two_hooks_before_one_compaction_make_one_block(life: Life) -> None:
+    given = life.payload("PreCompact-auto")
+    with ThreadPoolExecutor(2) as pool:
+        done = list(pool.map(lambda _: life.hook("claude-code", "PreCompact", given=given), range(2)))
+    assert [(one.returncode, one.stdout) for one in done] == [(0, b"")] * 2
+    outcomes = re.findall(r"name=claude-code_PreCompact outcome=(\S+)", life.log)
+    assert sorted(outcomes) in (["exit-0", "exit-0"], ["exit-0", "exit-4"])
+    assert life.starts() and "trouble" not in life.status()
+
+
+@pytest.mark.parametrize("is_due", [True, False])
+def test_handlers_that_are_registered_twice_give_each_part_once_even_at_the_same_time(life: Life, is_due: bool) -> None:
+    if is_due:
+        life.precompact()
+    with ThreadPoolExecutor(8) as pool:
+        outputs = list(pool.map(life.start, (1, 1, 2, 2, 3, 3, 4, 4)))
+    texts = life._gives(outputs)
+    marks = [receipts(text)[0] for text in texts]
+    assert marks and len(marks) == len(set(marks))
+    assert len({mark.split(" ")[0] for mark in marks}) == 1
+
+
+def test_eight_prompts_at_once_get_one_second_try(life: Life) -> None:
+    start_is_missing(life)
+    given = life.payload("UserPromptSubmit")
+    with ThreadPoolExecutor(8) as pool:
+        done = list(pool.map(lambda _: life.hook("claude-code", "UserPromptSubmit", given=given), range(8)))
+    assert len([one for one in done if one.stdout]) == 1
+
+
+def test_status_shows_the_last_trouble(life: Life) -> None:
+    life.maintain()
+    assert "trouble" not in life.status()
+    (life.home / "interpreter").write_text("/bin/false", encoding="utf-8")
+    life.hook("claude-code", "PreCompact", given=life.payload("PreCompact-auto"))
+    assert re.search(r"trouble: \S+ hook name=claude-code_PreCompact outcome=exit-1", life.status())
