@@ -4,6 +4,7 @@
                             their JSON alone costs; bytes on disk for each byte of transcript; memory for a huge file.
 ``python -m bench.hook``    what the hooks that every turn waits for cost above one bare interpreter start, what they
                             import, and whether their system calls depend on the transcript's length.
+``python -m bench.storm``   64 hooks at once: failures, how many maintainers live at the same time, whether any is left.
 
 Each prints plain lines and, with ``--json FILE``, writes the same figures with the facts of the machine that matter
 for them: no host names, no paths.
