@@ -48,6 +48,7 @@ SESSION_FILES = (
     blockfile.CURRENT,
     blockfile.KEPT,
     blockfile.DUE,
+    blockfile.MAKING,
     blockfile.RESUME,
     blockfile.RETRY,
     blockfile.RETRIED,

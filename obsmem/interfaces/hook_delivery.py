@@ -11,6 +11,8 @@ import time
 from obsmem.system import process
 from obsmem.system.blockfile import (
     RETRY,
+    begin_making,
+    end_making,
     end_waiting,
     freeze,
     freeze_for_resume,
@@ -68,20 +70,31 @@ def _take(folder: str, parts: list[str], number: int, of: int) -> tuple[str, str
 
 
 def _freeze_or_make(home: str, script: str, folder: str, work: list[str], number: int) -> list[str] | None:
-    """The frozen block. Where no rendering is due, the first handler has one made, and the others wait for it: harnesses
+    """The frozen block. Where no rendering is due, a first handler has one made, and the others wait for it: harnesses
     start them all at the same time."""
     deadline = time.monotonic() + RENDER_SECONDS + 1
     parts = freeze(folder, time.time())
-    if parts is None and number == 1:
-        arguments = ["maintain", *work, "--before-compact", "--seconds", WORK_SECONDS]
-        status = process.run(home, script, arguments, RENDER_SECONDS)
-        parts = freeze(folder, time.time())
-        if parts is None and status != BUSY:
-            hold_nothing(folder)
-            return []
+    if parts is None and number == 1 and begin_making(folder, time.time()):
+        try:
+            parts = freeze(folder, time.time())
+            if parts is None:
+                parts = _make(home, script, folder, work)
+        finally:
+            end_making(folder)
     while parts is None and time.monotonic() < deadline:
         time.sleep(process.POLL_SECONDS)
         parts = freeze(folder, time.time())
+    return parts
+
+
+def _make(home: str, script: str, folder: str, work: list[str]) -> list[str] | None:
+    """Have the block made and freeze it; nothing is held where there is none, so that nobody waits for it."""
+    arguments = ["maintain", *work, "--before-compact", "--seconds", WORK_SECONDS]
+    status = process.run(home, script, arguments, RENDER_SECONDS)
+    parts = freeze(folder, time.time())
+    if parts is None and status != BUSY:
+        hold_nothing(folder)
+        return []
     return parts
 
 

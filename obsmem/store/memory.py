@@ -358,10 +358,9 @@ class MemoryStore:
             )
 
     def had_block(self, session: str) -> bool:
-        """True if a block was ever made for a session's hooks."""
-        return (
-            self.connection.execute("SELECT 1 FROM blocks WHERE session=? LIMIT 1", (session,)).fetchone() is not None
-        )
+        """True if a block was ever made for a session's hooks, here or, as its transcript shows, elsewhere."""
+        sql = "SELECT 1 FROM blocks WHERE session=?1 UNION ALL SELECT 1 FROM receipts WHERE session=?1 LIMIT 1"
+        return self.connection.execute(sql, (session,)).fetchone() is not None
 
     def record_receipt(self, session: str, delivery: str, part: str, seq: int, at: int) -> None:
         """Note that a part of a block was found in the transcript."""

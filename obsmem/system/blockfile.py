@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 import time
 
-from obsmem.system.files import PRIVATE_FILE, read_bytes, remove, write_atomic
+from obsmem.system.files import PRIVATE_FILE, make_folder, read_bytes, remove, write_atomic
 
 NEXT = "block.next"
 CURRENT = "block.current"
@@ -23,10 +23,12 @@ KEPT = "block.kept"  # until the next compaction
 RESUME = "block.resume"  # the block for a resumed session: only there while its context lacks one
 RETRY = "block.retry"  # part 1 once more, for the next prompt
 RETRIED = "block.retried"
+MAKING = "block.making"  # a session start has the block made
 GIVEN = "block.given-"  # <occasion>-<part>: this part was handed out
 MAGIC = b"obsmem-block 1 "
 HELD_SECONDS = 60  # the handlers of one session start all come within this time
 DUE_SECONDS = 1800  # a compaction comes within this time, or never (a refused one has its hook, too)
+MAKING_SECONDS = 15  # whoever makes a block has long been killed then
 LIMIT = 1 << 20
 
 
@@ -156,6 +158,28 @@ def keep(folder: str) -> list[str]:
 def kept(folder: str) -> list[str]:
     """The parts of the block that is kept until the next compaction; none where none is."""
     return read(os.path.join(folder, KEPT))[1]
+
+
+def begin_making(folder: str, now: float) -> bool:
+    """Begin to have a block made for a session start; False where somebody else does. Call ``freeze`` once more then:
+    it may just have been finished. ``end_making`` must follow."""
+    path = os.path.join(folder, MAKING)
+    try:
+        if now - os.stat(path).st_mtime > MAKING_SECONDS:
+            remove(path)
+    except OSError:
+        pass  # nobody makes one
+    try:
+        make_folder(folder)
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, PRIVATE_FILE))
+    except FileExistsError:
+        return False
+    return True
+
+
+def end_making(folder: str) -> None:
+    """Let others have a block made again. Call it after ``freeze``, or after ``hold_nothing``."""
+    remove(os.path.join(folder, MAKING))
 
 
 def hold_nothing(folder: str) -> None:

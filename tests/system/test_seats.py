@@ -30,7 +30,7 @@ def ask(home: Path, names: list[str]) -> list[str]:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
-        )  # fmt: skip
+        )
         for name in names
     ]
     answers = [process.stdout.readline().strip() for process in asking if process.stdout]
