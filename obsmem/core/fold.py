@@ -215,11 +215,18 @@ class Fold:
             self._mend_parts(key, fact)
 
     def _mend_parts(self, key: str, fact: Fact) -> None:
-        """``a && b`` ended well, so ``a`` and ``b`` did: what failed alone before no longer does."""
-        for part in key.split(" && "):
-            known = self.commands.get(part)
-            if part != key and known is not None and known.broken:
-                self.commands[part] = known._replace(fixed_by=fact)
+        """``a && b`` ended well, so ``a`` and ``b`` did; and where tests failed in ``a some/tests``, a good run of ``a``
+        had them too."""
+        mended = [part for part in key.split(" && ") if part != key]
+        mended += [
+            name
+            for name, known in self.commands.items()
+            if name.startswith(key + " ") and known.failure is not None and known.failure.detail.get("failing")
+        ]
+        for name in mended:
+            known = self.commands.get(name)
+            if known is not None and known.broken:
+                self.commands[name] = known._replace(fixed_by=fact)
 
     def _list(self, fact: Fact) -> None:
         since = {(item[0], item[1], item[2]): item[3] for item in self._todos}

@@ -129,3 +129,19 @@ def test_paths_below_a_folder_are_relative_to_it() -> None:
     assert relative_path("/w/ab.py", "/w/a") == "/w/ab.py"
     assert relative_path("C:\\w\\a.py", "C:\\w") == "a.py"
     assert relative_path("/w/a.py", "") == "/w/a.py"
+
+
+def test_a_wider_run_that_passes_mends_the_narrower_one_that_failed() -> None:
+    """``pytest -q`` runs what ``pytest -q tests/test_a.py`` ran, ``lint && test`` runs both; ``npm test`` is another."""
+    failed = "FAILED tests/test_a.py::test_one - assert 1 == 2\n1 failed, 4 passed in 0.2s"
+    script = Script()
+    script.run("pytest -q tests/test_a.py", failed, False, 1)
+    script.run("mise run lint", "error: unused name", False, 1)
+    script.run("terraform apply prod", "error: cannot lock state", False, 1)
+    assert len(state_of(script).failing) == 3
+    script.run("npm test", "3 passed")
+    script.run("terraform apply", "done")
+    assert len(state_of(script).failing) == 3
+    script.run("mise run lint && pytest -q", "5 passed in 1s")
+    script.run("pytest -q", "5 passed in 1s")
+    assert [command.command for command in state_of(script).failing] == ["terraform apply prod"]
