@@ -107,5 +107,5 @@ def test_a_users_own_pattern_is_masked_everywhere_too(tmp_path: Path) -> None:
 
 
 def test_a_pattern_that_is_none_is_refused_with_its_place() -> None:
-    with pytest.raises(ConfigError, match="'mask' in .*regular expression"), opened(mask=["("]):
+    with pytest.raises(ConfigError, match=r"'mask' in .*regular expression"), opened(mask=["("]):
         pass
