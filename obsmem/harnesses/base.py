@@ -20,6 +20,7 @@ READ_SIZE = 1 << 20
 SNIFF_SIZE = 1 << 16
 
 _decoder = json.JSONDecoder()
+_raw_decode = _decoder.raw_decode
 _whitespace = re.compile(r"[\s\x00]*")
 _LONE_SURROGATE_ESCAPE = re.compile(rb"\\u[dD][89a-fA-F]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -226,7 +227,12 @@ def load_objects(data: bytes) -> tuple[list[dict[str, Any]], tuple[str, ...]]:
     U+FFFD). Reasons: ``empty line``, ``NUL bytes``, ``not JSON``, ``not an object``.
     """
     try:
-        value = json.loads(data)
+        # What json.loads does, without guessing the encoding and looking for blanks around: nearly every line is one
+        # object and a newline.
+        text = data.decode()
+        value, end = _raw_decode(text)
+        if end < len(text) - 1 and text[end:].strip():
+            return _salvage(data)
     except (ValueError, RecursionError):
         return _salvage(data)
     if _LONE_SURROGATE_ESCAPE.search(data):
