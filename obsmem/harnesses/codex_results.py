@@ -96,9 +96,26 @@ def _list_result(items: list[Any]) -> Result:
         return _string_result(text) if not text.startswith("{") else Result(text)
     codes = [int(code) for code in _REPORTED.findall(text)]
     code = next((code for code in codes if code), 0) if codes else None
+    text = joined_items([_unwrapped(item) for item in items])
     if script.group(1) == "failed":
         return Result(text, False, code)
     return _ended(text, code) if code is not None else Result(text)
+
+
+def _unwrapped(item: Any) -> Any:
+    """What a script printed of a tool's result: an object in JSON, whose own words come first."""
+    said = item_text(item)
+    if not said.startswith("{"):
+        return item
+    try:
+        value, end = _decode(said)
+    except (ValueError, RecursionError):
+        return item
+    if not isinstance(value, dict) or said[end:].strip():
+        return item
+    output = value.pop("output", None)
+    body = output if isinstance(output, str) else flatten(output)
+    return "\n".join(part for part in (body, flatten(value)) if part)
 
 
 def _ended(text: str, code: int) -> Result:

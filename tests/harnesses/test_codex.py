@@ -86,17 +86,29 @@ def unescaped(path: Path, folder: Path) -> Path:
                 parsed = json.loads(value)
                 if key == "arguments" or "output" in parsed:
                     record["payload"][key] = parsed
+            for item in value if isinstance(value, list) else ():
+                if is_object(item.get("text")):
+                    item["text"] = json.loads(item["text"])
         lines.append(json.dumps(record))
     copy = folder / path.name
     copy.write_text("".join(line + "\n" for line in lines), encoding="utf-8")
     return copy
 
 
+def is_object(text: object) -> bool:
+    """True for what a script prints of a tool's result: an object in JSON."""
+    try:
+        return isinstance(text, str) and text.startswith("{") and isinstance(json.loads(text), dict)
+    except ValueError:
+        return False
+
+
 @pytest.mark.parametrize("path", TRANSCRIPTS, ids=name_of)
 def test_every_string_of_a_real_rollout_is_in_an_entry_or_under_an_ignored_key(path, tmp_path):
     texts = [entry.text for entry in read_file("codex", path).entries()]
     escaped = {"payload.arguments", "payload.output"}
-    missing = missing_strings(path, set(codex.IGNORED_KEYS), texts)
+    rows = missing_strings(path, set(codex.IGNORED_KEYS), texts)
+    missing = [row for row in rows if not (row[1].endswith(".text") and row[2].startswith('{"'))]  # those come unescaped
     missing += missing_strings(unescaped(path, tmp_path), set(codex.IGNORED_KEYS) - escaped, texts)
     # One published file has every setting replaced by such a word.
     assert [row for row in missing if not row[2].startswith("txt_")] == []
