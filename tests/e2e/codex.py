@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from .terminal import Terminal
 from .world import Ended, World
 
 NAME = "codex"
@@ -41,26 +42,52 @@ wire_api = "responses"
 env_key = "SCRIPTED_KEY"
 request_max_retries = 0
 stream_max_retries = 0
+
+[projects."{project}"]
+trust_level = "trusted"
 """
+
+BYPASS = "--dangerously-bypass-hook-trust"
 
 
 class Codex:
-    """One installed version in one world. ``session`` is the thread's id, '' before its first turn."""
+    """One installed version in one world. ``session`` is the thread's id, '' before its first turn.
 
-    def __init__(self, world: World, command: Path, config: Mapping[str, Any], events: Sequence[str] = EVENTS) -> None:
+    Without a ``config`` the hooks file is left as it is, and Codex runs what its user has approved of it.
+    """
+
+    def __init__(
+        self, world: World, command: Path, config: Mapping[str, Any] | None, events: Sequence[str] = EVENTS
+    ) -> None:
         self.world = world
         self.session = ""
         self._command = command
+        self._trust = [] if config is None else [BYPASS]
         home = world.home / ".codex"
         home.mkdir(exist_ok=True)
-        (home / "config.toml").write_text(_CONFIG.format(port=world.port), encoding="utf-8")
-        (home / "hooks.json").write_text(json.dumps(with_recorders(world, config, events), indent=2), encoding="utf-8")
+        if not (home / "config.toml").exists():
+            text = _CONFIG.format(port=world.port, project=world.project)
+            (home / "config.toml").write_text(text, encoding="utf-8")
+        if config is not None:
+            text = json.dumps(with_recorders(world, config, events), indent=2)
+            (home / "hooks.json").write_text(text, encoding="utf-8")
         self._environment = {"CODEX_HOME": str(home), "SCRIPTED_KEY": "scripted"}
 
     def turn(self, prompt: str, sandbox: str = "") -> Ended:
         """Send one prompt in the same thread, and wait for its end. ``sandbox`` ('' for none) holds for its commands."""
-        arguments = [str(self._command), "exec", *(["resume", self.session] if self.session else [])]
-        arguments += ["--json", "--skip-git-repo-check", "--dangerously-bypass-hook-trust"]
+        return self._say(["resume", self.session] if self.session else [], prompt, sandbox)
+
+    def fork(self, prompt: str) -> Ended:
+        """Send one prompt in a fork of the thread, which is the thread from then on."""
+        parent, self.session = self.session, ""
+        return self._say(["fork", parent], prompt)
+
+    def open_in(self, terminal: Terminal) -> None:
+        """Start the program in a terminal, as a person does, but without the daemon that would outlive it."""
+        terminal.start([str(self._command), "--no-daemon"], self._environment)
+
+    def _say(self, how: Sequence[str], prompt: str, sandbox: str = "") -> Ended:
+        arguments = [str(self._command), "exec", *how, "--json", "--skip-git-repo-check", *self._trust]
         confined = ["-c", f'sandbox_mode="{sandbox}"']
         arguments += confined if sandbox else ["--dangerously-bypass-approvals-and-sandbox"]
         arguments.append(prompt)

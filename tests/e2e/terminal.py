@@ -47,6 +47,10 @@ class Terminal:
         self.wait(lambda: text in self.screen(), f"typed {text!r}")
         self._run("send-keys", "Enter")
 
+    def press(self, *keys: str) -> None:
+        """Press keys, by the names that tmux has for them."""
+        self._run("send-keys", *keys)
+
     def wait(self, happened: Callable[[], bool], what: str) -> None:
         """Watch until something has happened; fail with the screen if it does not."""
         limit = time.monotonic() + WAIT_SECONDS
