@@ -6,6 +6,7 @@ Owns what this one program needs to run offline. Invariant: each turn is one ``c
 
 from __future__ import annotations
 
+import copy
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -69,6 +70,17 @@ class ClaudeCode:
         if ended.status == 0:
             self.session = str(json.loads(ended.stdout)["session_id"])
         return ended
+
+    def transcript(self) -> Path:
+        """The file of the session."""
+        (found,) = (self.world.home / ".claude" / "projects").glob(f"*/{self.session}.jsonl")
+        return found
+
+    def other_session(self) -> ClaudeCode:
+        """The same program with the same settings, about to begin a session of its own."""
+        other = copy.copy(self)
+        other.session = ""
+        return other
 
     def open_in(self, terminal: Terminal) -> None:
         """Start it as a person would, past every first-start dialog, and wait for its prompt."""

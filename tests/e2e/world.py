@@ -52,7 +52,8 @@ class Call(NamedTuple):
 
 
 class World:
-    """The folders of one run, and the model server that answers in it."""
+    """The folders of one run, and the model server that answers in it. ``prefix`` stands before every command: it enters
+    the namespaces of the run."""
 
     def __init__(self, folder: Path, prefix: Sequence[str], port: int) -> None:
         self.folder = folder
@@ -60,7 +61,7 @@ class World:
         self.project = folder / "project"
         self.memory = folder / "memory"
         self.port = port
-        self._prefix = list(prefix)
+        self.prefix = list(prefix)
 
     def script(self, *answers: Mapping[str, Any]) -> None:
         """Append answers for the next main requests. See ``wire`` for their keys."""
@@ -96,7 +97,7 @@ class World:
     ) -> Ended:
         """Run a program in the project with this environment alone, to its end or its deadline."""
         process = subprocess.Popen(
-            [*self._prefix, *arguments],
+            [*self.prefix, *arguments],
             cwd=self.project,
             env={**self.environment(), **environment},
             stdin=subprocess.PIPE,
