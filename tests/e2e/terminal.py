@@ -51,10 +51,6 @@ class Terminal:
         """Press keys, by the names that tmux has for them."""
         self._run("send-keys", *keys)
 
-    def press(self, *keys: str) -> None:
-        """Press keys by tmux's names for them."""
-        self._run("send-keys", *keys)
-
     def wait(self, happened: Callable[[], bool], what: str) -> None:
         """Watch until something has happened; fail with the screen if it does not."""
         limit = time.monotonic() + WAIT_SECONDS

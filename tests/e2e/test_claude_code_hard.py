@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import importlib
+import itertools
 import sqlite3
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -77,7 +77,7 @@ def test_a_new_process_of_a_session_keeps_its_notes_and_adds_none_twice(world: W
     assert len({text for _, text in after}) == len(after)
     stretches = _rows(world, covered)
     assert len({session for session, _, _ in stretches}) == 1
-    for (_, _, last), (_, first, _) in zip(stretches, stretches[1:], strict=False):
+    for (_, _, last), (_, first, _) in itertools.pairwise(stretches):
         assert first > last, stretches
     evidence.assert_all_succeeded(world)
 
