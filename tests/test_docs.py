@@ -268,7 +268,12 @@ def test_every_harness_has_a_section_and_a_column() -> None:
 
 def test_every_member_of_the_interface_stands_in_contributing() -> None:
     listed = {re.match(r"\w+", row[0]).group() for row in rows(read(CONTRIBUTING), "member")}  # type: ignore[union-attr]
-    members = {name for name in vars(base.Harness) if not name.startswith("_")} | set(base.Harness.__annotations__)
+    members = {
+        name
+        for protocol in (base.Hooks, base.Harness)
+        for name in (*vars(protocol), *protocol.__annotations__)
+        if not name.startswith("_")
+    }
     assert listed == members
 
 

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from obsmem.harnesses import REGISTRY, load
+
 ROOT = Path(__file__).resolve().parents[1]
 SCRIPT = ROOT / "observational_memory.py"
 SESSION = "00000000-0000-4000-8000-000000000001"
@@ -101,6 +103,19 @@ def test_turn_end_imports_only_what_is_allowed(place: Place) -> None:
         assert not loaded & DEAR
         assert loaded <= ALLOWED, sorted(loaded - ALLOWED)
     assert place.started(10).split()[1:3] == ["maintain", "claude-code"]
+
+
+@pytest.mark.parametrize(
+    ("harness", "event"),
+    [(name, event) for name in REGISTRY for event in load(name).EVENTS if event != "session.resumed"],
+)
+def test_no_hook_loads_what_is_dear(place: Place, harness: str, event: str) -> None:
+    """Nor does a part of a block at a session start, a prompt, or a payload in a harness's words."""
+    place.write(1_000)
+    command = [PYTHON, "-I", "-S", "-c", _LOADED, str(ROOT), str(SCRIPT), "hook", harness, event, "--part", "2/4"]
+    payload = place.payload(source="resume")
+    done = subprocess.run(command, input=payload, env=place.environment, capture_output=True, timeout=60, check=True)
+    assert not set(done.stderr.decode().split()) & DEAR
 
 
 def test_no_package_is_to_be_had(place: Place) -> None:

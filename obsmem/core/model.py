@@ -9,6 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple
 
+from obsmem.core.hooks import HookAnswer as HookAnswer
+from obsmem.core.hooks import HookEvent as HookEvent
+
 EntryKind = Literal["user", "assistant", "thinking", "tool_call", "tool_result", "summary", "boundary", "notice"]
 Speaker = Literal["human", "agent", "tool", "harness", "subagent"]
 Relevance = Literal["low", "medium", "high", "critical"]
@@ -258,22 +261,3 @@ class Reply(NamedTuple):
     tokens_out: int = 0
     ms: int = 0
 
-
-class HookEvent(NamedTuple):
-    """A harness's hook call in our words. ``kind``: turn_end | before_compact | session_start | session_end |
-    prompt | other. ``source`` says why a session started (startup, resume, clear, compact, fork, or what came)."""
-
-    kind: str
-    name: str
-    session_id: str = ""
-    transcript: str = ""
-    cwd: str = ""
-    source: str = ""
-    agent_id: str = ""
-
-
-class HookAnswer(NamedTuple):
-    """What we give back: context for the model, and ``notice``, one line for the user. Either may be ''."""
-
-    context: str = ""
-    notice: str = ""

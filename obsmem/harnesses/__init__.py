@@ -10,7 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from obsmem.harnesses.base import Harness
+    from obsmem.harnesses.base import Harness, Hooks
 
 # Name -> module. Order is the order of recognition: the most specific formats first.
 REGISTRY = {
@@ -50,6 +50,12 @@ def is_foreign(name: str, payload: Mapping[str, object], environment: Mapping[st
     if name == "codex":
         return "/.claude/projects/" in path
     return path.rsplit("/", 1)[-1].startswith("rollout-") or "turn_id" in payload
+
+
+def load_hooks(name: str) -> Hooks:
+    """Import the hook half of a harness alone: payloads in, answers out. A hook needs nothing else of it."""
+    module: Hooks = __import__(f"{REGISTRY[name]}_hooks", fromlist=["NAME"])
+    return module
 
 
 def load(name: str) -> Harness:

@@ -110,19 +110,30 @@ class Reader(Protocol):
         """For rows of a database: the keys that are off the live path now. None where nothing can be said."""
 
 
-class Harness(Protocol):
-    """The names that a harness module has. See CONTRIBUTING.md, "Adding a harness"."""
+class Hooks(Protocol):
+    """The names that a harness's hook half has: a module of its own, ``<module>_hooks``, since hooks load nothing else.
+    It imports nothing but ``core.hooks``; the harness module takes its names over."""
 
     NAME: str
     EVENTS: Mapping[str, str]
     """Event name of the harness -> kind of HookEvent."""
 
-    ROWS: bool
-    """True for the formats kept in databases, whose rows change: entries then have versions."""
-
     KEEPS_BLOCK: bool
     """True where the block stands in every request until the next compaction: it is answered before the compaction too,
     and the same again whenever a session that was compacted goes on."""
+
+    def read_event(self, event: str, payload: Mapping[str, Any]) -> HookEvent:
+        """Turn a hook's payload into our words. Unknown events have kind 'other'."""
+
+    def answer(self, event: HookEvent, answer: HookAnswer) -> str:
+        """Turn our answer into what the harness wants on stdout; '' for nothing at all."""
+
+
+class Harness(Hooks, Protocol):
+    """The names that a harness module has. See CONTRIBUTING.md, "Adding a harness"."""
+
+    ROWS: bool
+    """True for the formats kept in databases, whose rows change: entries then have versions."""
 
     IGNORED_KEYS: Mapping[str, str]
     """Keys whose strings stand in no entry, each with the reason. SPEC lists them."""
@@ -156,12 +167,6 @@ class Harness(Protocol):
     ) -> Reader:
         """Make a reader. ``state`` continues an earlier one; ``history`` yields (line, link) of all records before,
         and costs time in proportion to them: call it only when a branch needs it. Its ids are those that ``link_key`` makes."""
-
-    def read_event(self, event: str, payload: Mapping[str, Any]) -> HookEvent:
-        """Turn a hook's payload into our words. Unknown events have kind 'other'."""
-
-    def answer(self, event: HookEvent, answer: HookAnswer) -> str:
-        """Turn our answer into what the harness wants on stdout; '' for nothing at all."""
 
     def hook_config(self, command: Callable[[str], str]) -> dict[str, Any]:
         """What a user copies into the harness's config. ``command(arguments)`` gives the shell line to run."""

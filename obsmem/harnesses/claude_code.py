@@ -7,37 +7,28 @@ printed except context for the two events that take it; records are physical lin
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from obsmem.core.model import Entry, HookAnswer, HookEvent
+from obsmem.core.model import Entry
 from obsmem.harnesses.base import Link, Raw, Reader, Source, load_objects, split_lines
+from obsmem.harnesses.claude_code_hooks import CONTEXT_EVENTS as CONTEXT_EVENTS
+from obsmem.harnesses.claude_code_hooks import EVENTS as EVENTS
+from obsmem.harnesses.claude_code_hooks import KEEPS_BLOCK as KEEPS_BLOCK
+from obsmem.harnesses.claude_code_hooks import NAME as NAME
+from obsmem.harnesses.claude_code_hooks import answer as answer
+from obsmem.harnesses.claude_code_hooks import read_event as read_event
 from obsmem.harnesses.claude_code_keys import IGNORED_KEYS as IGNORED_KEYS
 
-NAME = "claude-code"
 ROWS = False
-KEEPS_BLOCK = False
 
-EVENTS: Mapping[str, str] = {
-    "Stop": "turn_end",
-    "SubagentStop": "other",
-    "PreCompact": "before_compact",
-    "PostCompact": "other",
-    "SessionStart": "session_start",
-    "SessionEnd": "session_end",
-    "UserPromptSubmit": "prompt",
-}
-# The events whose output reaches the model. PreCompact's would become part of the summariser's instructions.
-CONTEXT_EVENTS = ("SessionStart", "UserPromptSubmit")
 PARTS = 4
 PROGRAMS = ("claude",)
 LOGIN_SHELL = False
 NEXT_STEP = "Sessions that run already go on without memory: start a new one, or resume one with `claude --continue`."
 PLUGIN = "observational-memory@"  # of a plugin's name in enabledPlugins; the marketplace's name follows
-_SOURCE_FIELDS = ("source", "trigger", "reason")
 
 _PERSISTED = re.compile(r"^(?:.*\b[Oo]utput saved to|persistedOutputPath): *(\S.*?) *$", re.MULTILINE)
 _OWN_KEYS = ("parentUuid", "isSidechain", "leafUuid", "sessionId", "isSnapshotUpdate")
@@ -139,35 +130,6 @@ def side_files(text: str) -> list[str]:
     if "utput saved to" not in text and "persistedOutputPath" not in text:
         return []
     return list(dict.fromkeys(_PERSISTED.findall(text)))
-
-
-def read_event(event: str, payload: Mapping[str, Any]) -> HookEvent:
-    """Turn a hook's payload into our words. A call that Cursor makes through these hooks is 'other'."""
-
-    def field(name: str) -> str:
-        value = payload.get(name)
-        return value if isinstance(value, str) else ""
-
-    kind = "other" if "cursor_version" in payload else EVENTS.get(event, "other")
-    return HookEvent(
-        kind=kind,
-        name=event,
-        session_id=field("session_id"),
-        transcript=field("transcript_path"),
-        cwd=field("cwd"),
-        source=next((value for name in _SOURCE_FIELDS if (value := field(name))), ""),
-        agent_id=field("agent_id"),
-    )
-
-
-def answer(event: HookEvent, answer: HookAnswer) -> str:
-    """The JSON that puts our context before the model and our notice before the user, or '' where the event takes none."""
-    if event.name not in CONTEXT_EVENTS or event.kind == "other":
-        return ""
-    output: dict[str, Any] = {"systemMessage": answer.notice} if answer.notice else {}
-    if answer.context:
-        output["hookSpecificOutput"] = {"hookEventName": event.name, "additionalContext": answer.context}
-    return json.dumps(output) if output else ""
 
 
 def hook_config(command: Callable[[str], str]) -> dict[str, Any]:

@@ -11,16 +11,18 @@ since Codex trusts a handler by the hash of its text.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from obsmem.core.model import Entry, HookAnswer, HookEvent
+from obsmem.core.model import Entry
 from obsmem.harnesses.base import Link, Raw, Reader, Source
+from obsmem.harnesses.codex_hooks import EVENTS as EVENTS
+from obsmem.harnesses.codex_hooks import KEEPS_BLOCK as KEEPS_BLOCK
+from obsmem.harnesses.codex_hooks import NAME as NAME
+from obsmem.harnesses.codex_hooks import answer as answer
+from obsmem.harnesses.codex_hooks import read_event as read_event
 
-NAME = "codex"
 ROWS = False
-KEEPS_BLOCK = False
 PARTS = 4
 PROGRAMS = ("codex",)
 LOGIN_SHELL = True
@@ -29,20 +31,6 @@ NEXT_STEP = (
     "them (`/hooks` shows them later)."
 )
 
-EVENTS: Mapping[str, str] = {
-    "Stop": "turn_end",
-    "PreCompact": "before_compact",
-    "SessionStart": "session_start",
-    "SessionEnd": "session_end",
-    "UserPromptSubmit": "prompt",
-    "PostCompact": "other",
-    "PreToolUse": "other",
-    "PostToolUse": "other",
-    "PermissionRequest": "other",
-    "SubagentStart": "other",
-    "SubagentStop": "other",
-    "Interrupt": "other",
-}
 
 _ID = "an id of the harness"
 _TIME = "kept as the entry's time"
@@ -150,35 +138,6 @@ def reader(
     from obsmem.harnesses import codex_reader
 
     return codex_reader.Reader(source, state)
-
-
-def read_event(event: str, payload: Mapping[str, Any]) -> HookEvent:
-    """Turn a hook's payload into our words. ``source`` is the start's source, the trigger or the reason."""
-
-    def text(key: str) -> str:
-        value = payload.get(key)
-        return value if isinstance(value, str) else ""
-
-    name = event or text("hook_event_name")
-    return HookEvent(
-        EVENTS.get(name, "other"),
-        name,
-        text("session_id"),
-        text("transcript_path"),
-        text("cwd"),
-        text("source") or text("trigger") or text("reason"),
-        text("agent_id"),
-    )
-
-
-def answer(event: HookEvent, answer: HookAnswer) -> str:
-    """JSON with context and notice for a session start or a prompt; '' for all else, which every event accepts."""
-    if event.kind not in ("session_start", "prompt"):
-        return ""
-    output: dict[str, Any] = {"systemMessage": answer.notice} if answer.notice else {}
-    if answer.context:
-        output["hookSpecificOutput"] = {"hookEventName": event.name, "additionalContext": answer.context}
-    return json.dumps(output, ensure_ascii=False) if output else ""
 
 
 def hook_config(command: Callable[[str], str]) -> dict[str, Any]:

@@ -8,13 +8,12 @@ record's bytes alone. A transcript may be rewritten as a whole; its records have
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from obsmem.core.model import Entry, HookAnswer, HookEvent, Place, Session
+from obsmem.core.model import Entry, Place, Session
 from obsmem.harnesses.base import (
     WORKER_MARK,
     Link,
@@ -30,21 +29,16 @@ from obsmem.harnesses.base import (
 )
 from obsmem.harnesses.cursor_content import Finding, message, notice, outcome
 from obsmem.harnesses.cursor_database import MAGIC, is_database, left_out, rows, session_ids
+from obsmem.harnesses.cursor_hooks import EVENTS as EVENTS
+from obsmem.harnesses.cursor_hooks import KEEPS_BLOCK as KEEPS_BLOCK
+from obsmem.harnesses.cursor_hooks import NAME as NAME
+from obsmem.harnesses.cursor_hooks import answer as answer
+from obsmem.harnesses.cursor_hooks import read_event as read_event
 from obsmem.harnesses.cursor_rows import is_row, row_findings, row_measure, row_session, row_value
 from obsmem.harnesses.cursor_text import is_labelled, section_findings, sections
 
-NAME = "cursor"
-
 # Cursor has no event after a compaction and takes no context with a prompt: the result of a tool is the first place
 # where a block can come back, so that is the moment which we call "prompt".
-EVENTS: Mapping[str, str] = {
-    "sessionStart": "session_start",
-    "preCompact": "before_compact",
-    "stop": "turn_end",
-    "sessionEnd": "session_end",
-    "postToolUse": "prompt",
-    "beforeSubmitPrompt": "other",
-}
 
 PROGRAMS = ("cursor-agent", "cursor")
 LOGIN_SHELL = True
@@ -52,7 +46,6 @@ NEXT_STEP = "Cursor reads the file at once; a project's own hooks run only in a 
 
 # Of the databases (``.vscdb``, ``.db``) only: their rows change in place. Transcripts are read as files.
 ROWS = True
-KEEPS_BLOCK = False
 
 _REPEATED = "repeats words that stand in an entry already"
 _SETTINGS = "the editor's own state: settings, positions, identifiers"
@@ -292,34 +285,6 @@ _KEPT = ("name", "model", "window", "started_at", "cwd", "workspace", "role")
 
 def _stem(path: str) -> str:
     return os.path.splitext(os.path.basename(path))[0]
-
-
-def read_event(event: str, payload: Mapping[str, Any]) -> HookEvent:
-    """Turn a hook's payload into our words. The conversation's id is the session's, over compactions too."""
-    kind = EVENTS.get(event, "other")
-    roots = payload.get("workspace_roots")
-    folders = [root for root in roots if isinstance(root, str)] if isinstance(roots, list) else []
-    return HookEvent(
-        kind,
-        event,
-        session_id=_word(payload, "conversation_id") or _word(payload, "session_id"),
-        transcript=_word(payload, "transcript_path"),
-        cwd=_word(payload, "cwd") or (folders[0] if folders else ""),
-        source="startup" if kind == "session_start" else _word(payload, "trigger"),
-        agent_id=_word(payload, "subagent_id"),
-    )
-
-
-def _word(payload: Mapping[str, Any], key: str) -> str:
-    value = payload.get(key)
-    return value if isinstance(value, str) else ""
-
-
-def answer(event: HookEvent, answer: HookAnswer) -> str:
-    """Context where Cursor takes it (session start, a tool's result), else the empty object that it wants."""
-    if answer.context and event.kind in ("session_start", "prompt"):
-        return json.dumps({"additional_context": answer.context}, ensure_ascii=False)
-    return "{}"
 
 
 def hook_config(command: Callable[[str], str]) -> dict[str, Any]:

@@ -8,34 +8,26 @@ is a plain file, whose records joined are the file.
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from obsmem.core.model import Entry, HookAnswer, HookEvent
+from obsmem.core.model import Entry
 from obsmem.harnesses import opencode_database, opencode_document, opencode_rows, opencode_tree
-from obsmem.harnesses.base import OWN_BLOCK, SNIFF_SIZE, Link, Raw, Reader, Source, split_lines
+from obsmem.harnesses.base import SNIFF_SIZE, Link, Raw, Reader, Source, split_lines
+from obsmem.harnesses.opencode_hooks import EVENTS as EVENTS
+from obsmem.harnesses.opencode_hooks import KEEPS_BLOCK as KEEPS_BLOCK
+from obsmem.harnesses.opencode_hooks import NAME as NAME
+from obsmem.harnesses.opencode_hooks import answer as answer
+from obsmem.harnesses.opencode_hooks import read_event as read_event
 from obsmem.harnesses.opencode_reader import OpenCodeReader
 from obsmem.harnesses.opencode_records import interpret
-
-NAME = "opencode"
-
-EVENTS: Mapping[str, str] = {
-    "session.created": "session_start",
-    "session.resumed": "session_start",  # our plugin's own word: a session that it sees for the first time
-    "session.idle": "turn_end",
-    "experimental.session.compacting": "before_compact",
-    "session.deleted": "session_end",
-    "session.compacted": "other",
-}
 
 # True of sources whose path is a database or a folder; exports and event streams are plain files.
 ROWS = True
 
 # Our plugin puts the block into every request, and asks for it again when OpenCode was started anew.
-KEEPS_BLOCK = True
 
 # Keys, or dotted ends of key paths, whose strings stand in no entry.
 IGNORED_KEYS: Mapping[str, str] = {
@@ -188,49 +180,6 @@ def reader(
     return OpenCodeReader(NAME, source, state, reverted)
 
 
-def read_event(event: str, payload: Mapping[str, Any]) -> HookEvent:
-    """Turn a call of our plugin into our words. Its payload has ``sessionID`` and ``directory``, and may have ``db``, the
-    database's path, and ``parentID`` of a sub-agent's session. The transcript is the database: with the session id it
-    names a source.
-
-    A resumed session whose compaction left it a summary wants the block (source ``compact``), unless the block itself
-    was made the summary; any other has all its words before it (``resume``)."""
-    session_id = _text(payload, "sessionID")
-    source = _text(payload, "source") or ("startup" if event == "session.created" else "")
-    database = _text(payload, "db") or _default_database()
-    if event == "session.resumed":
-        source = "compact" if _wants_block(database, session_id) else "resume"
-    return HookEvent(
-        kind=EVENTS.get(event, "other"),
-        name=event,
-        session_id=session_id,
-        transcript=database,
-        cwd=_text(payload, "directory"),
-        source=source,
-        agent_id=session_id if _text(payload, "parentID") else "",
-    )
-
-
-def _wants_block(database: str, session_id: str) -> bool:
-    try:
-        summary = opencode_database.last_summary(database, session_id)
-    except OSError:
-        return False
-    return bool(summary) and not summary.startswith(OWN_BLOCK)
-
-
-def _default_database() -> str:
-    """The database that OpenCode uses where nothing else is said; '' where there is none."""
-    data = os.environ.get("XDG_DATA_HOME") or os.path.join(os.path.expanduser("~"), ".local", "share")
-    path = os.path.join(data, "opencode", os.environ.get("OPENCODE_DB") or "opencode.db")
-    return path if os.path.isfile(path) else ""
-
-
-def answer(event: HookEvent, answer: HookAnswer) -> str:
-    """Our answer as our plugin reads it: ``{"context": …}``, or '' for nothing."""
-    return json.dumps({"context": answer.context}, ensure_ascii=False) if answer.context else ""
-
-
 def hook_config(command: Callable[[str], str]) -> dict[str, Any]:
     """The fragment of ``opencode.json`` that loads our plugin.
 
@@ -275,8 +224,3 @@ def other_ways(home: str, project: str) -> list[str]:
         os.path.join(folder, name, "observational-memory.js") for folder in folders for name in ("plugin", "plugins")
     ]
     return [f"the plugin {place}" for place in places if os.path.exists(place)]
-
-
-def _text(payload: Mapping[str, Any], name: str) -> str:
-    value = payload.get(name)
-    return value if isinstance(value, str) else ""

@@ -11,15 +11,15 @@ from __future__ import annotations
 import os
 import time
 
-from obsmem.harnesses import PROMPTS, REGISTRY, TURN_ENDS, is_foreign, load
+from obsmem.harnesses import PROMPTS, REGISTRY, TURN_ENDS, is_foreign, load_hooks
 from obsmem.system import log, process
 from obsmem.system.paths import data_home, session_folder
 from obsmem.system.state import OPEN_FILE, read_state, switched_off
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from obsmem.core.model import HookEvent
-    from obsmem.harnesses.base import Harness
+    from obsmem.core.hooks import HookEvent
+    from obsmem.harnesses.base import Hooks
 
 PAYLOAD_LIMIT = 16 << 20  # bytes; a stop payload can carry the whole last answer
 LIMITS = {
@@ -58,7 +58,7 @@ def _run(home: str, arguments: list[str], script: str) -> str:
     if event == PROMPTS.get(harness, ("",))[0]:
         _set_alarm(LIMITS["prompt"])
         return _answer_prompt(home, harness, event)
-    module = load(harness)
+    module = load_hooks(harness)
     kind = module.EVENTS.get(event, "other")
     _set_alarm(LIMITS.get(kind, 5))
     payload = read_payload()
@@ -119,14 +119,14 @@ def _answer_prompt(home: str, harness: str, event: str) -> str:
         return ""
     from obsmem.interfaces.hook_delivery import block_for_prompt
 
-    module = load(harness)
+    module = load_hooks(harness)
     text = block_for_prompt(module, folder)
     _answer(module, module.read_event(event, payload), text)
     return "given" if text else ""
 
 
-def _answer(module: Harness, what: HookEvent, text: str) -> None:
-    from obsmem.core.model import HookAnswer
+def _answer(module: Hooks, what: HookEvent, text: str) -> None:
+    from obsmem.core.hooks import HookAnswer
     from obsmem.system.notice import take_notice  # not at the top: a turn's end has nothing to tell
 
     notice = take_notice(data_home(), module.NAME) if what.kind == "session_start" else ""

@@ -25,8 +25,8 @@ from obsmem.system.blockfile import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from obsmem.core.model import HookEvent
-    from obsmem.harnesses.base import Harness
+    from obsmem.core.hooks import HookEvent
+    from obsmem.harnesses.base import Hooks
 
 RENDER_SECONDS = 8.0  # a block that was never rendered is made within this time, or not at all
 WORK_SECONDS = "6"  # of these, what the maintainer gives itself
@@ -34,7 +34,7 @@ BUSY = 4  # its exit status where another one prepares this compaction
 
 
 def block_for_start(
-    home: str, script: str, module: Harness, what: HookEvent, folder: str, work: list[str], part: tuple[int, int]
+    home: str, script: str, module: Hooks, what: HookEvent, folder: str, work: list[str], part: tuple[int, int]
 ) -> tuple[str, str]:
     """(text for the model, outcome for the log) of one session-start handler; ``part`` is (k, n) of its ``--part``."""
     number, of = part
@@ -51,7 +51,7 @@ def block_for_start(
     return _take(folder, parts or [], number, of)
 
 
-def block_for_prompt(module: Harness, folder: str) -> str:
+def block_for_prompt(module: Hooks, folder: str) -> str:
     """What a prompt, or a tool's result, brings: the second try, or all that is due where no start follows a compaction."""
     from obsmem.harnesses import PROMPTS
 

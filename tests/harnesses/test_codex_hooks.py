@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from obsmem.core.model import HookAnswer
+from obsmem.core.model import HookAnswer, HookEvent
 from obsmem.harnesses import codex
 from tests.harnesses.cases import FIXTURES
 
@@ -28,7 +28,7 @@ def test_a_recorded_payload_becomes_an_event(path):
 
 def test_an_unknown_event_and_odd_values_are_taken_calmly():
     event = codex.read_event("Later", {"session_id": 7, "transcript_path": None, "cwd": ["x"]})
-    assert event == codex.HookEvent("other", "Later")
+    assert event == HookEvent("other", "Later")
 
 
 def test_context_is_answered_only_where_it_is_accepted():

@@ -1,0 +1,73 @@
+"""The hooks of OpenCode: payloads in, answers out. On the hook path, so nothing heavy is imported.
+
+Invariant: our own plugin is the caller: it reads what is written here.
+"""
+
+from __future__ import annotations
+
+import os
+
+from obsmem.core.hooks import HookAnswer, HookEvent, text_of, write_json
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+NAME = "opencode"
+KEEPS_BLOCK = True
+
+EVENTS: Mapping[str, str] = {
+    "session.created": "session_start",
+    "session.resumed": "session_start",  # our plugin's own word: a session that it sees for the first time
+    "session.idle": "turn_end",
+    "experimental.session.compacting": "before_compact",
+    "session.deleted": "session_end",
+    "session.compacted": "other",
+}
+
+
+def read_event(event: str, payload: Mapping[str, Any]) -> HookEvent:
+    """Turn a call of our plugin into our words. Its payload has ``sessionID`` and ``directory``, and may have ``db``, the
+    database's path, and ``parentID`` of a sub-agent's session. The transcript is the database: with the session id it
+    names a source.
+
+    A resumed session whose compaction left it a summary wants the block (source ``compact``), unless the block itself
+    was made the summary; any other has all its words before it (``resume``)."""
+    session_id = text_of(payload, "sessionID")
+    source = text_of(payload, "source") or ("startup" if event == "session.created" else "")
+    database = text_of(payload, "db") or _default_database()
+    if event == "session.resumed":
+        source = "compact" if _wants_block(database, session_id) else "resume"
+    return HookEvent(
+        kind=EVENTS.get(event, "other"),
+        name=event,
+        session_id=session_id,
+        transcript=database,
+        cwd=text_of(payload, "directory"),
+        source=source,
+        agent_id=session_id if text_of(payload, "parentID") else "",
+    )
+
+
+def _wants_block(database: str, session_id: str) -> bool:
+    from obsmem.harnesses.base import OWN_BLOCK  # only where a session is seen for the first time
+    from obsmem.harnesses.opencode_database import last_summary
+
+    try:
+        summary = last_summary(database, session_id)
+    except OSError:
+        return False
+    return bool(summary) and not summary.startswith(OWN_BLOCK)
+
+
+def _default_database() -> str:
+    """The database that OpenCode uses where nothing else is said; '' where there is none."""
+    data = os.environ.get("XDG_DATA_HOME") or os.path.join(os.path.expanduser("~"), ".local", "share")
+    path = os.path.join(data, "opencode", os.environ.get("OPENCODE_DB") or "opencode.db")
+    return path if os.path.isfile(path) else ""
+
+
+def answer(event: HookEvent, answer: HookAnswer) -> str:
+    """Our answer as our plugin reads it: ``{"context": …}``, or '' for nothing."""
+    return write_json({"context": answer.context}) if answer.context else ""
