@@ -62,7 +62,7 @@ class Codex:
         self.world = world
         self.session = ""
         self._command = command
-        self._trust = [] if config is None else [BYPASS]
+        self.trust = [] if config is None else [BYPASS]
         home = world.home / ".codex"
         home.mkdir(exist_ok=True)
         if not (home / "config.toml").exists():
@@ -87,7 +87,7 @@ class Codex:
         terminal.start([str(self._command), "--no-daemon"], self._environment)
 
     def _say(self, how: Sequence[str], prompt: str, sandbox: str = "") -> Ended:
-        arguments = [str(self._command), "exec", *how, "--json", "--skip-git-repo-check", *self._trust]
+        arguments = [str(self._command), "exec", *how, "--json", "--skip-git-repo-check", *self.trust]
         confined = ["-c", f'sandbox_mode="{sandbox}"']
         arguments += confined if sandbox else ["--dangerously-bypass-approvals-and-sandbox"]
         arguments.append(prompt)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
@@ -117,33 +118,56 @@ def test_hooks_run_once_they_are_approved_and_an_upgrade_keeps_the_approval(worl
 def test_a_fork_has_what_the_parent_held_until_then_and_observes_nothing_twice(world: World) -> None:
     """The child's block: the parent's words before the fork, its own after it. The store: each entry observed once."""
     harness = _start(world)
-    for prompt in ("Write the parser first. Never use tabs in Python files.", "The server listens on port 8123."):
-        assert harness.turn(prompt).status == 0
+    _say(harness, "Write the parser first. Never use tabs in Python files.", "The server listens on port 8123.")
+    _compact(harness)
+    of_fork, of_parent, fork, parent = _blocks_of_fork_and_parent(harness)
+    for block in (of_fork, of_parent):
+        assert "Never use tabs" in block and "port 8123" in block
+    assert "Nightjar" in of_fork and "Nightjar" not in of_parent
+    assert "teal" not in of_fork and "teal" in of_parent
+    _assert_observed_once(world)
+    question = "SELECT id, handle, no, parent FROM sessions"
+    sessions = {row[0]: row[1:] for row in installed.rows(world, "archive.db", question)}
+    assert sessions[fork][2] == sessions[parent][1]
+    notes = installed.rows(world, "memory.db", "SELECT text FROM notes WHERE session=?", sessions[fork][0])
+    assert "tabs" not in str(notes) and "8123" not in str(notes), notes
+
+
+@pytest.mark.xfail(strict=True, reason="a fork that refers to its parent gets only what was observed of it before")
+def test_a_fork_has_what_nobody_had_observed_of_the_parent_yet(world: World) -> None:
+    """The parent is too short for the observer, and was never compacted."""
+    harness = _start(world)
+    _say(harness, "Write the parser first. Never use tabs in Python files.", "The server listens on port 8123.")
+    of_fork, of_parent, _, _ = _blocks_of_fork_and_parent(harness)
+    assert "Never use tabs" in of_parent
+    assert "Never use tabs" in of_fork and "port 8123" in of_fork
+
+
+def _blocks_of_fork_and_parent(harness: Codex) -> tuple[str, str, str, str]:
+    """Fork, go on in both, and compact both: (block of the fork, block of the parent, their thread ids)."""
     parent = harness.session
     assert harness.fork("In this attempt the project is called Nightjar.").status == 0
     fork, harness.session = harness.session, parent
     assert fork not in ("", parent)
-    assert harness.turn("Everything is teal from now on.").status == 0
+    _say(harness, "Everything is teal from now on.")
     blocks = []
     for session in (fork, parent):
         harness.session = session
-        world.script({"text": "Full.", "usage": FULL})
-        for prompt in ("Fill up.", "What is next?"):
-            assert harness.turn(prompt).status == 0
+        _compact(harness)
         blocks.append(_block(harness))
-    of_fork, of_parent = blocks
-    for block in blocks:
-        assert "Never use tabs" in block and "port 8123" in block
-    assert "Nightjar" in of_fork and "Nightjar" not in of_parent
-    assert "teal" not in of_fork and "teal" in of_parent
-    installed.wait_until_quiet(world)
-    _assert_observed_once(world)
-    sessions = {
-        row[0]: row[1:] for row in installed.rows(world, "archive.db", "SELECT id, handle, no, parent FROM sessions")
-    }
-    assert sessions[fork][2] == sessions[parent][1]
-    notes = installed.rows(world, "memory.db", "SELECT text FROM notes WHERE session=?", sessions[fork][0])
-    assert "tabs" not in str(notes) and "8123" not in str(notes), notes
+    installed.wait_until_quiet(harness.world)
+    return blocks[0], blocks[1], fork, parent
+
+
+def _say(harness: Codex, *prompts: str) -> None:
+    for prompt in prompts:
+        assert harness.turn(prompt).status == 0
+
+
+def _compact(harness: Codex) -> None:
+    """A turn that fills the window, and one that begins with the compaction."""
+    harness.world.script({"text": "Full.", "usage": FULL})
+    _say(harness, "Fill up.", "What is next?")
 
 
 def test_two_sessions_at_once_in_one_folder_keep_apart(world: World) -> None:
@@ -214,3 +238,24 @@ def test_memory_that_is_installed_late_covers_a_long_session(world: World) -> No
     _assert_observed_once(world)
     _assert_archived(world, late)
     assert installed.rows(world, "memory.db", "SELECT count(*) FROM gaps") == [(0,)]
+
+
+@pytest.mark.parametrize("limit", [None, 0, 100_000])
+def test_the_cut_of_a_hook_context_follows_its_own_limit(world: World, limit: int | None) -> None:
+    """What Codex itself does with 20,000 characters from one handler, by the handler's ``additionalContextLimit``."""
+    words = "".join(f"word {number:05d} stands here. " for number in range(20_000 // 23))
+    output = {"hookSpecificOutput": {"hookEventName": "SessionStart", "additionalContext": words}}
+    path = world.folder / "answer.json"
+    path.write_text(json.dumps(output), encoding="utf-8")
+    handler = {"type": "command", "command": world.recorder("SessionStart", "cat", str(path)), "timeout": 30}
+    if limit is not None:
+        handler["additionalContextLimit"] = limit
+    config = {"hooks": {"SessionStart": [{"hooks": [handler]}]}}
+    harness = Codex(world, programs.require(programs.CODEX), config, ())
+    assert harness.turn("Say something.").status == 0
+    developer = [item for item in world.requests("main")[0]["body"]["input"] if item.get("role") == "developer"]
+    (text,) = [text for text in wire.texts(developer) if "word 00000" in text]
+    if limit is None:
+        assert len(text) < 10_500 and "Full hook output saved to" in text and "word 00868" in text
+    else:
+        assert text == words
