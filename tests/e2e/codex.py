@@ -71,7 +71,7 @@ class Codex:
         if config is not None:
             text = json.dumps(with_recorders(world, config, events), indent=2)
             (home / "hooks.json").write_text(text, encoding="utf-8")
-        self._environment = {"CODEX_HOME": str(home), "SCRIPTED_KEY": "scripted"}
+        self.environment = {"CODEX_HOME": str(home), "SCRIPTED_KEY": "scripted"}
 
     def turn(self, prompt: str, sandbox: str = "") -> Ended:
         """Send one prompt in the same thread, and wait for its end. ``sandbox`` ('' for none) holds for its commands."""
@@ -84,14 +84,14 @@ class Codex:
 
     def open_in(self, terminal: Terminal) -> None:
         """Start the program in a terminal, as a person does, but without the daemon that would outlive it."""
-        terminal.start([str(self._command), "--no-daemon"], self._environment)
+        terminal.start([str(self._command), "--no-daemon"], self.environment)
 
     def _say(self, how: Sequence[str], prompt: str, sandbox: str = "") -> Ended:
         arguments = [str(self._command), "exec", *how, "--json", "--skip-git-repo-check", *self.trust]
         confined = ["-c", f'sandbox_mode="{sandbox}"']
         arguments += confined if sandbox else ["--dangerously-bypass-approvals-and-sandbox"]
         arguments.append(prompt)
-        ended = self.world.run(arguments, self._environment)
+        ended = self.world.run(arguments, self.environment)
         if not self.session:
             for line in ended.stdout.split("\n"):
                 if '"thread.started"' in line:

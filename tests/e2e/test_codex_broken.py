@@ -132,8 +132,10 @@ def test_nothing_of_ours_is_left_running_or_written_elsewhere(world: World) -> N
     command = programs.require(programs.CODEX)
     harness = Codex(world, command, None)
     harness.trust = [BYPASS]
-    assert harness.turn("The server listens on port 8123.").status == 0
+    (world.folder / "temporary").mkdir()
+    harness.environment["TMPDIR"] = str(world.folder / "temporary")
     before = _elsewhere(world)
+    assert harness.turn("The server listens on port 8123.").status == 0
     world.script({"text": "Full.", "usage": FULL})
     for prompt in ("Fill up.", "What is next?"):
         assert harness.turn(prompt).status == 0
