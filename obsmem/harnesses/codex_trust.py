@@ -17,6 +17,9 @@ from obsmem.core import jsonc
 
 _HEADER = re.compile(r"""^[ \t]*\[[ \t]*hooks[ \t]*\.[ \t]*state[ \t]*\.[ \t]*("(?:[^"\\]|\\.)*"|'[^']*')[ \t]*\]""")
 _HASH = re.compile(r"""^[ \t]*trusted_hash[ \t]*=[ \t]*["']([^"']*)["']""")
+# The events whose handlers may carry a limit of their own for what they say; of others Codex drops it.
+_LIMITED = frozenset({"session_start", "user_prompt_submit", "pre_tool_use", "post_tool_use", "subagent_start"})
+_LIMIT = "additionalContextLimit"
 _DISABLED = re.compile(r"^[ \t]*enabled[ \t]*=[ \t]*false\b")
 
 
@@ -42,6 +45,8 @@ def states(hooks_file: str, config_file: str) -> list[tuple[str, str]]:
 def fingerprint(event: str, matcher: object, handler: Mapping[str, Any]) -> str:
     """The hash by which Codex knows a handler: of its event (in snake case), its group's matcher, and itself."""
     normal = {key: handler[key] for key in ("type", "command", "statusMessage", "commandWindows") if key in handler}
+    if event in _LIMITED and _LIMIT in handler:
+        normal[_LIMIT] = handler[_LIMIT]
     normal["timeout"] = handler.get("timeout", 600)
     normal["async"] = bool(handler.get("async", False))
     value: dict[str, Any] = {"event_name": event, "hooks": [normal]}

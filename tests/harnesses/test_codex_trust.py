@@ -20,6 +20,15 @@ def test_fingerprints_are_those_of_the_program() -> None:
     assert fingerprint("session_start", "compact", START) == START_HASH
 
 
+def test_a_limit_of_what_a_handler_says_counts_where_the_event_can_say_something() -> None:
+    handler = {"type": "command", "command": "true", "timeout": 30, "additionalContextLimit": 9}
+    start = "sha256:d576b46c26cdedcea70ee9536476a9c5825ac614a63197c5226128be84ebd869"
+    assert fingerprint("session_start", None, handler) == start  # as the program reports it
+    unlimited = {**handler, "additionalContextLimit": 0}
+    assert fingerprint("stop", None, unlimited).startswith("sha256:4e5beff43739")
+    assert fingerprint("stop", None, handler) == fingerprint("stop", None, unlimited)
+
+
 @pytest.mark.parametrize(
     ("section", "state"),
     [
