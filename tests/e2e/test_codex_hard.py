@@ -115,6 +115,25 @@ def test_hooks_run_once_they_are_approved_and_an_upgrade_keeps_the_approval(worl
     assert _trusted(world) == before
 
 
+def test_a_resumed_process_gets_the_block_that_its_context_lacks_and_once(world: World) -> None:
+    """The start after the compaction is not ours to answer here; the one of the next process is."""
+    config = codex.hook_config(world.hook_command)
+    for group in config["hooks"]["SessionStart"]:
+        group["matcher"] = "resume"
+    harness = Codex(world, programs.require(programs.CODEX), config, ())
+    world.script({"text": "One."}, {"text": "I look.", "tools": [_shell("ls")], "usage": FULL})
+    _say(harness, "Never use tabs in Python files.", "The server listens on port 8123.")
+    assert evidence.parts_in(evidence.first_main_request_after_summary(world)) == []
+    installed.wait_for(lambda: list(world.memory.glob("sessions/*/*/block.resume")), "a block for the next process")
+    _say(harness, "Go on.")
+    body = world.requests("main")[-1]["body"]
+    parts = evidence.whole_delivery(evidence.parts_in(body))
+    assert "Never use tabs" in parts[0].text and "port 8123" in parts[0].text
+    _say(harness, "And on.")
+    assert evidence.parts_in(world.requests("main")[-1]["body"]) == evidence.parts_in(body), "the context holds it now"
+    evidence.assert_all_succeeded(world)
+
+
 def test_a_fork_has_what_the_parent_held_until_then_and_observes_nothing_twice(world: World) -> None:
     """The child's block: the parent's words before the fork, its own after it. The store: each entry observed once."""
     harness = _start(world)
