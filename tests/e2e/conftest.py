@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from . import installed, leftovers
 from .world import World, open_world
 
 
@@ -14,3 +15,11 @@ def world(request: pytest.FixtureRequest) -> Iterator[World]:
     """A world of its own for each test. ``OBSMEM_E2E_KEEP`` leaves its folder in place afterwards."""
     with open_world(request.node.name) as opened:
         yield opened
+
+
+@pytest.fixture
+def tidy(world: World) -> Iterator[None]:
+    """After the test no process of ours is left in its world, and no file in a place that is not ours."""
+    yield
+    installed.wait_until_quiet(world)
+    assert leftovers.strange_files(world) == []

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import importlib
 import itertools
-import sqlite3
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -13,23 +11,15 @@ import pytest
 
 from obsmem.core.tokens import estimate
 
-from . import evidence, leftovers, long_session, programs, wire
+from . import evidence, installed, long_session, programs, wire
 from .claude_code import ClaudeCode
 from .terminal import open_terminal
 from .world import World
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.usefixtures("tidy")]
 
 OTHERS = ("SubagentStop", "PostCompact")
 PRECOMPACT_LIMIT = 50  # seconds, of our own hook; the harness would wait 60
-
-
-@pytest.fixture(autouse=True)
-def nothing_is_left(world: World) -> Iterator[None]:
-    """After each test: no process of ours in the world, no file in a place that is not ours."""
-    yield
-    leftovers.settle(world)
-    assert leftovers.strange_files(world) == []
 
 
 def _start(world: World, **settings: Any) -> ClaudeCode:
@@ -45,16 +35,6 @@ def _start(world: World, **settings: Any) -> ClaudeCode:
     return ClaudeCode(world, command, config, OTHERS, **environment)
 
 
-def _rows(world: World, sql: str) -> list[tuple[Any, ...]]:
-    """Rows of the notes' database, once nobody writes it."""
-    leftovers.settle(world)
-    connection = sqlite3.connect(world.memory / "memory.db")
-    try:
-        return connection.execute(sql).fetchall()
-    finally:
-        connection.close()
-
-
 def _block_with(world: World, prompt: str) -> str:
     """The whole block in the last main request that ends with this prompt."""
     bodies = [request["body"] for request in world.requests("main")]
@@ -64,18 +44,18 @@ def _block_with(world: World, prompt: str) -> str:
 
 def test_a_new_process_of_a_session_keeps_its_notes_and_adds_none_twice(world: World) -> None:
     harness = _start(world, observe_after_tokens=1)
-    notes = "SELECT id, text FROM notes ORDER BY no"
-    covered = "SELECT session, first_seq, last_seq FROM coverage ORDER BY session, first_seq"
     for used in (2_000, 9_000):  # what the provider says was used is what tells when to observe
         world.script({"text": "Understood.", "usage": {"input": used, "output": 10}})
-    harness.turn("Never use tabs in Python files. The server listens on port 8123.")
-    before = _rows(world, notes)
-    assert before
-    harness.turn("Always write the log to /var/log/teal.log.")
-    after = _rows(world, notes)
-    assert after[: len(before)] == before and len(after) > len(before)
+    found = []
+    for prompt in ("Never use tabs in Python files.", "Always write the log to /var/log/teal.log."):
+        assert harness.turn(prompt).status == 0
+        installed.wait_until_quiet(world)
+        found.append(installed.rows(world, "memory.db", "SELECT id, text FROM notes ORDER BY no"))
+    before, after = found
+    assert 0 < len(before) < len(after) and after[: len(before)] == before
     assert len({text for _, text in after}) == len(after)
-    stretches = _rows(world, covered)
+    covered = "SELECT session, first_seq, last_seq FROM coverage ORDER BY session, first_seq"
+    stretches = installed.rows(world, "memory.db", covered)
     assert len({session for session, _, _ in stretches}) == 1
     for (_, _, last), (_, first, _) in itertools.pairwise(stretches):
         assert first > last, stretches
@@ -137,7 +117,7 @@ def test_the_bytes_of_the_block_that_arrive_are_those_that_were_rendered(
     """However large the block, in whatever script: the request holds each part once, byte for byte."""
     harness = _start(world, budget_tokens=budget)
     assert harness.turn("Say something.").status == 0
-    leftovers.settle(world)
+    installed.wait_until_quiet(world)
     long_session.append(harness.transcript(), (exchange(number) for number in range(150)))
     for prompt in ("/compact", "Go on."):
         assert harness.turn(prompt).status == 0
