@@ -63,6 +63,7 @@ def test_a_store_that_cannot_be_used_leaves_the_agent_alone(world: World, damage
     _compact(harness)
     if damage is _make_newer:
         assert (world.memory / "archive.db").read_bytes() == before["archive.db"], "what is newer stays as it is"
+    assert "hook name=codex_PreCompact outcome=exit-1" in installed.log(world), "it was tried"
     done = installed.command(world, "status")
     assert expected in done.stdout + done.stderr
     assert "Traceback" not in done.stderr
@@ -82,7 +83,10 @@ def test_an_interpreter_without_our_packages_is_told_of_and_leaves_the_agent_alo
     recorded = bare if is_there else world.folder / "deleted" / "bin" / "python"
     (world.memory / "interpreter").write_text(str(recorded), encoding="utf-8")
     _compact(harness)
-    assert "trouble: " in installed.command(world, "status").stdout
+    (trouble,) = [
+        line for line in installed.command(world, "status").stdout.split("\n") if line.startswith("trouble: ")
+    ]
+    assert "PreCompact outcome=exit-1" in trouble
     lack = (world.memory / "lacks-packages").read_text(encoding="utf-8")
     assert "lacks" in lack and "yaml" in lack
     assert harness.turn("And on.").status == 0, "the user is told at this start, the model is not"
