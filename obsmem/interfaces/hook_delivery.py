@@ -6,6 +6,7 @@ fires for one compaction; all of it is one frozen text; where a file does not sa
 
 from __future__ import annotations
 
+import os
 import time
 
 from obsmem.system import process
@@ -81,7 +82,8 @@ def _freeze_or_make(home: str, script: str, folder: str, work: list[str], number
                 parts = _make(home, script, folder, work)
         finally:
             end_making(folder)
-    while parts is None and time.monotonic() < deadline:
+    can_come = os.access(home, os.W_OK)  # nobody can make a block in a read-only place
+    while parts is None and can_come and time.monotonic() < deadline:
         time.sleep(process.POLL_SECONDS)
         parts = freeze(folder, time.time())
     return parts

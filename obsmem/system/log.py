@@ -57,9 +57,14 @@ def last_trouble(home: str, now: float) -> str:
             continue  # a damaged line, or the end
         if line[: len(oldest)] < oldest:
             break
-        if any(word.startswith("outcome=") and _is_failure(word[len("outcome=") :]) for word in line.split(" ")):
+        if tells_of_failure(line):
             return line
     return ""
+
+
+def tells_of_failure(line: str) -> bool:
+    """True for a line of the log whose outcome is a failure."""
+    return any(word.startswith("outcome=") and _is_failure(word[len("outcome=") :]) for word in line.split(" "))
 
 
 def _is_failure(outcome: str) -> bool:

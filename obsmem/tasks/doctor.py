@@ -19,7 +19,7 @@ from obsmem.system import config as configuration
 from obsmem.system.environment import look
 from obsmem.system.files import free_bytes, read_bytes
 from obsmem.system.launcher import launcher_path, launcher_text
-from obsmem.system.log import log_path
+from obsmem.system.log import log_path, tells_of_failure
 from obsmem.system.process import INTERPRETER_FILE
 from obsmem.system.state import switched_off
 from obsmem.tasks.deliver import command, installed_script
@@ -103,7 +103,9 @@ def _without_python(text: str) -> list[str]:
 def _disk(where: Where) -> Iterator[Check]:
     folder = where.home if os.path.isdir(where.home) else os.path.expanduser("~")
     free = free_bytes(folder)
-    if free < LEAST_FREE:
+    if not os.access(folder, os.W_OK):
+        yield Check("disk", BROKEN, f"{folder} cannot be written", "make it writable: without it nothing is kept")
+    elif free < LEAST_FREE:
         yield Check(
             "disk", WARNING, f"{free >> 20} MB are free beside {folder}", "make room: without it nothing is kept"
         )
@@ -174,7 +176,7 @@ def _log(where: Where) -> Iterator[Check]:
         lines = file.read().decode("utf-8", "replace").split("\n")
     since = time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime(time.time() - 86_400))
     recent = [line for line in lines if line[:19] >= since]
-    failed = [line for line in recent if _is_failure(line)]
+    failed = [line for line in recent if tells_of_failure(line)]
     if failed:
         yield Check(
             "log",
@@ -184,11 +186,6 @@ def _log(where: Where) -> Iterator[Check]:
         )
     else:
         yield Check("log", GOOD, f"no failure in {len(recent)} lines of the last day")
-
-
-def _is_failure(line: str) -> bool:
-    outcome = line.partition(" outcome=")[2].split(" ")[0]
-    return outcome.startswith(("failed", "killed")) or (outcome.startswith("exit-") and outcome != "exit-0")
 
 
 CHECKS: tuple[tuple[str, Callable[[Where], Iterator[Check]]], ...] = (

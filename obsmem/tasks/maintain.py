@@ -129,6 +129,10 @@ def read(store: Store, harness: str, source: Source, *, seconds: float = 10.0) -
     except TimeoutError as error:
         log.write(store.home, "ingest", harness=harness, outcome=type(error).__name__)
         return _archived(store, harness, source)
+    except FileNotFoundError:
+        # No trouble: a session in which nothing was said has no transcript, nor has the trial of an installation.
+        log.write(store.home, "ingest", harness=harness, outcome="no-transcript")
+        return None
     except OSError as error:
         log.write(store.home, "ingest", harness=harness, outcome=type(error).__name__)
         return None

@@ -44,6 +44,7 @@ def _start(world: World) -> ClaudeCode:
     for prompt in ("The server listens on port 8123.", "Never use tabs in Python files."):
         _say(harness, prompt)
     installed.wait_until_quiet(world)
+    assert "trouble" not in _command(world, "status")
     for path in (world.folder / "calls").iterdir():
         path.unlink()  # what was recorded while all was well
     return harness
@@ -72,9 +73,9 @@ def _go_on(harness: ClaudeCode) -> None:
     assert "observational" not in text and "obsmem" not in text, text
 
 
-def _status(world: World) -> str:
-    """What ``status`` prints where the harness ran, which is one sentence if it cannot work."""
-    ended = world.run([sys.executable, str(SCRIPT), "status"], {})
+def _command(world: World, name: str) -> str:
+    """What one of our commands prints where the harness ran, which is one sentence if it cannot work."""
+    ended = world.run([sys.executable, str(SCRIPT), name], {})
     assert "Traceback" not in ended.stderr
     return ended.stdout + ended.stderr
 
@@ -99,7 +100,7 @@ def test_a_store_that_cannot_be_used_leaves_the_agent_alone(world: World, damage
     _go_on(harness)
     evidence.assert_all_succeeded(world)
     assert (world.memory / "archive.db").read_bytes() == before, "what we do not understand stays as it is"
-    assert expected in _status(world)
+    assert expected in _command(world, "status")
 
 
 def test_a_full_disk_leaves_the_agent_alone(world: World) -> None:
@@ -107,7 +108,7 @@ def test_a_full_disk_leaves_the_agent_alone(world: World) -> None:
     with mounted(world, FULL):
         _go_on(harness)
         evidence.assert_all_succeeded(world)
-        assert "trouble: " in _status(world)
+        assert "trouble: " in _command(world, "status")
         assert "maintain outcome=disk-full" in world.run(["cat", str(world.memory / "log.txt")], {}).stdout
 
 
@@ -119,7 +120,8 @@ def test_a_data_folder_that_is_read_only_leaves_the_agent_alone(world: World) ->
         assert world.run(["touch", str(world.memory / "probe")], {}).status != 0
         _go_on(harness)
         evidence.assert_all_succeeded(world)
-        assert "1 session, " in _status(world)
+        assert "1 session, " in _command(world, "status")
+        assert f"✗ disk: {world.memory} cannot be written" in _command(world, "doctor")
     assert {path: path.read_bytes() for path in world.memory.rglob("*") if path.is_file()} == before
 
 
@@ -134,7 +136,7 @@ def test_missing_packages_leave_the_agent_alone_and_the_user_is_told(world: Worl
     evidence.assert_all_succeeded(world)
     assert any("lacks pyyaml" in call.stdout for call in world.calls("SessionStart"))
     assert "keeps nothing" not in "\n".join(wire.texts([request["body"] for request in world.requests()]))
-    assert "trouble: " in _status(world)
+    assert "trouble: " in _command(world, "status")
 
 
 def test_an_interpreter_that_is_gone_leaves_the_agent_alone(world: World) -> None:

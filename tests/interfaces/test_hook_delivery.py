@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from obsmem.harnesses.base import receipts
+from obsmem.interfaces import hook_delivery
 from obsmem.system import blockfile, seats
 from tests.interfaces.place import SESSION, Place, until
 from tests.tasks.talk import Talk
@@ -387,3 +388,12 @@ def test_status_shows_the_last_trouble(life: Life) -> None:
     (life.home / "interpreter").write_text("/bin/false", encoding="utf-8")
     life.hook("claude-code", "PreCompact", given=life.payload("PreCompact-auto"))
     assert re.search(r"trouble: \S+ hook name=claude-code_PreCompact outcome=exit-1", life.status())
+
+
+def test_no_handler_waits_for_a_block_where_nothing_can_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a read-only data folder the first handler can have none made."""
+    monkeypatch.setattr(hook_delivery.os, "access", lambda *_: False)
+    monkeypatch.setattr(hook_delivery.time, "sleep", lambda _: pytest.fail("it waits"))
+    assert hook_delivery._freeze_or_make(str(tmp_path), "", str(tmp_path / "session"), [], 2) is None

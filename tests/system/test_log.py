@@ -62,7 +62,7 @@ def test_a_maintainers_run_logs_no_word_of_the_transcript(tmp_path: Path, monkey
     with opened() as store:
         module.maintain(store, CLAUDE, str(path), conversation.session, "")
     text = Path(data_home(), "log.txt").read_text(encoding="utf-8")
-    assert "FileNotFoundError" in text
+    assert "no-transcript" in text
     assert "number_" not in text
     assert str(path) not in text
 
@@ -70,7 +70,7 @@ def test_a_maintainers_run_logs_no_word_of_the_transcript(tmp_path: Path, monkey
 @pytest.mark.parametrize(
     ("outcome", "is_trouble"),
     [("started", False), ("exit-0", False), ("exit-4", False), ("part-1-of-2", False), ("stretches-1-notes-2", False),
-     ("waiting", False), ("exit-1", True), ("killed", True), ("failed-StoreError", True), ("PermissionError", True),
+     ("waiting", False), ("no-transcript", False), ("exit-1", True), ("killed", True), ("failed-StoreError", True), ("PermissionError", True),
      ("workers-killed", True), ("disk-full", True)],
 )  # fmt: skip
 def test_the_last_trouble_is_the_newest_line_that_tells_of_a_failure(

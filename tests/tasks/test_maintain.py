@@ -245,7 +245,7 @@ def test_a_transcript_that_is_not_there_is_logged_and_leaves_nothing(tmp_path: P
         maintain(store, CLAUDE, str(tmp_path / "gone.jsonl"), "gone", "")
         assert store.archive.sessions() == []
     log = Path(data_home(), "log.txt").read_text(encoding="utf-8")
-    assert "FileNotFoundError" in log
+    assert "no-transcript" in log
 
 
 def test_one_backup_a_day_is_left(tmp_path: Path) -> None:
