@@ -10,6 +10,7 @@ import os
 import time
 
 from obsmem.core.errors import NotFound
+from obsmem.harnesses import load
 from obsmem.harnesses.base import Source
 from obsmem.store.archive import StoredSession
 from obsmem.system import log, seats
@@ -138,8 +139,26 @@ def read(store: Store, harness: str, source: Source, *, seconds: float = 10.0) -
         return None
     if result.stored is None:
         return None
-    write_hook_state(store, result.stored, source.path)
-    return result.stored
+    stored = _with_parent(store, harness, source, result.stored)
+    write_hook_state(store, stored, source.path)
+    return stored
+
+
+def _with_parent(store: Store, harness: str, source: Source, stored: StoredSession) -> StoredSession:
+    """Archive the parent of a fork, too, where nobody has: a fork that only refers to it has its history nowhere else."""
+    if not stored.parent_id or stored.session.parent is not None or stored.session.role != "main":
+        return stored
+    wanted = stored.parent_id
+    found = (one for one in load(harness).find(os.path.expanduser("~")) if wanted in (one.session_id or one.path))
+    parent = next(found, None)
+    if parent is None or parent == source:
+        return stored
+    try:
+        ingest(store, harness, parent)
+        ingest(store, harness, source)  # it has nothing new, and now finds where it branched off
+    except OSError as error:
+        log.write(store.home, "ingest", harness=harness, outcome=type(error).__name__)
+    return store.archive.by_handle(stored.session.handle)
 
 
 def _archived(store: Store, harness: str, source: Source) -> StoredSession | None:

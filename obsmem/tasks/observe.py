@@ -78,6 +78,7 @@ def run_passes(
     ``told`` hears of each stretch.
     """
     team = cascade(store, fast=fast)
+    _observe_parent(store, stored, team, clock, deadline)
     cards = cards_of(store, stored)
     done = _fill_gaps(store, stored, cards, team, clock) if gaps else Done()
     while time.monotonic() < deadline:
@@ -92,6 +93,22 @@ def run_passes(
         if told is not None:
             told(done)
     return done
+
+
+def _observe_parent(store: Store, stored: StoredSession, team: list[Worker], clock: Clock, deadline: float) -> None:
+    """A fork's memory is its parent's up to the fork point: observe what is missing there, whatever its clock says."""
+    point = stored.session.parent
+    if point is None or point[1] < 0 or stored.session.role != "main":
+        return
+    parent = store.archive.by_handle(point[0])
+    if store.memory.covered_to(point[0]) >= point[1]:
+        return
+    _observe_parent(store, parent, team, clock, deadline)
+    cards = cards_of(store, parent)
+    while time.monotonic() < deadline:
+        covered = store.memory.covered_to(point[0])
+        if covered >= point[1] or _observe(store, parent, cards, covered, team, clock, point[1]) is None:
+            return
 
 
 def next_chunk(
@@ -111,12 +128,19 @@ def next_chunk(
 
 
 def _observe(
-    store: Store, stored: StoredSession, cards: list[Card], covered: int, team: list[Worker], clock: Clock
+    store: Store,
+    stored: StoredSession,
+    cards: list[Card],
+    covered: int,
+    team: list[Worker],
+    clock: Clock,
+    up_to: int | None = None,
 ) -> Done | None:
-    """Observe one stretch; None where nothing is left. Where somebody else was faster, nothing was done."""
+    """Observe one stretch (ending at ``up_to`` at the latest); None where nothing is left. Where somebody else was
+    faster, nothing was done."""
     handle = stored.session.handle
     try:
-        chunk = next_chunk(store, stored, covered, chunk_cap(store.config["chunk_max_tokens"], None), clock)
+        chunk = next_chunk(store, stored, covered, chunk_cap(store.config["chunk_max_tokens"], None), clock, up_to)
         if chunk is None:
             return None
         first, last = covered + 1, chunk.last_seq

@@ -152,7 +152,6 @@ def test_a_fork_has_what_the_parent_held_until_then_and_observes_nothing_twice(w
     assert "tabs" not in str(notes) and "8123" not in str(notes), notes
 
 
-@pytest.mark.xfail(strict=True, reason="a fork that refers to its parent gets only what was observed of it before")
 def test_a_fork_has_what_nobody_had_observed_of_the_parent_yet(world: World) -> None:
     """The parent is too short for the observer, and was never compacted."""
     harness = _start(world)
