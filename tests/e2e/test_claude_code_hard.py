@@ -137,10 +137,10 @@ def test_a_session_that_was_long_before_memory_was_installed_gets_its_block(worl
     bare = ClaudeCode(world, programs.require(programs.CLAUDE_CODE), {}, ())
     assert bare.turn("Never touch the archive of the year 1987.").status == 0
     filler = "The importer reads the next table, checks each of its columns, and writes down what differs. " * 15
-    spoken = (f"Now import table_{number:03d}." for number in range(400))
-    long_session.append(bare.transcript(), ((asked, f"I begin. {filler} Done: {asked}") for asked in spoken))
-    size = estimate(bare.transcript().read_text(encoding="utf-8"))
-    assert size > 150_000, size
+    said = [(f"Now import table_{number:03d}.", f"I begin. {filler} That was {number}.") for number in range(400)]
+    size = sum(estimate(text) for pair in said for text in pair)
+    assert 130_000 < size < 170_000, size
+    long_session.append(bare.transcript(), said)
     harness = _start(world)
     harness.session = bare.session
     for prompt in ("/compact", "Go on."):
