@@ -260,4 +260,3 @@ class Reply(NamedTuple):
     tokens_in: int = 0
     tokens_out: int = 0
     ms: int = 0
-

@@ -30,7 +30,8 @@ _CUES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
             r"|^no (?:more |new )?(?!worries|problem|need|idea|one|it|that|this|i\b|we\b|you\b|the\b|let|revert|so\b|but\b|just|not\b|still|way)(?!\w*_)[a-z]{3,}"
             r"|\b(?:niemals|nie wieder|auf keinen fall|bitte nicht|nicht (?:anfassen|ändern|löschen))\b"
             r"|\bjamais\b|^(?:s'il te plaît,? )?n(?:e |['’])[^.]{1,20} pas\b|\bévite[rz]?\b|\b(?:nunca|evita|no (?:uses|toques|cambies|hagas))\b"
-            r"|不要|禁止|切勿|不许|别(?:再|用|改|动)",
+            r"|不要|禁止|切勿|不许|别(?:再|用|改|动)"
+            r"|絶対に[^。]{0,40}(?:な|しない)|(?:し|さ|使わ|触ら|変え|消さ)ないで|ないでください|してはいけ|ないこと|하지 ?(?:마|말)|금지|절대",
         ),
         (
             "prefer",
@@ -39,7 +40,7 @@ _CUES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
             r"|\bi(?:'d| would)? like (?!to (?:see|know|do|have|get|add|understand))|\bplease keep\b|\bmake sure (?:to|you|that you) always\b"
             r"|\buse \S+(?: \S+)?,? (?:instead of|rather than|not|over) |\binstead of\b.{1,60}\buse\b"
             r"|\b(?:immer|bevorzug\w*|lieber|ab jetzt|ab sofort)\b|\b(?:toujours|préfère|désormais)\b|\b(?:siempre|prefiero)\b"
-            r"|总是|始终|优先|以后|今后",
+            r"|总是|始终|优先|以后|今后|必ず|常に|いつも|今後は|これからは|優先|항상|반드시|앞으로",
         ),
         (
             "correct",
@@ -47,7 +48,7 @@ _CUES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
             r"|\bthat(?:['’]s| is) (?:not|wrong|incorrect)\b|\bnot what i\b|\bi (?:actually )?meant\b|\bi (?:already )?said\b"
             r"|\binstead\b|\brevert\b|\bundo\b|\broll(?:ing)? back\b|\bgo back to\b|^back to\b|, back to\b|\bignore (?:this|that|what)\b|\bforget (?:that|about|what|it)\b"
             r"|\byou (?:forgot|missed|broke|misunderstood|should(?:n'?t| not) have)\b|\bstill (?:fails|failing|broken|not|wrong|doesn'?t)\b"
-            r"|^(?:nein|falsch)\b|\b(?:stattdessen|rückgängig)\b|^non\b|\bplutôt\b|\bannule\b|\ben lugar de\b|不对|错了|不是这样|改成|撤销",
+            r"|^(?:nein|falsch)\b|\b(?:stattdessen|rückgängig)\b|^non\b|\bplutôt\b|\bannule\b|\ben lugar de\b|不对|错了|不是这样|改成|撤销|違います|違う|ではなく|戻して|아니(?:요|라)|대신",
         ),
         (
             "decide",
@@ -68,7 +69,7 @@ _CUES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
             r"|turn|undo|update|upgrade|use|verify|wire|work|wrap|write)\b(?! (?:is|are|was|has|does|fails|should))"
             r"|\b(?:can|could|would|will) (?:you|we)\b|\bplease\b|\bi (?:want|need) (?:you|it|this|to|a|the)\b|\bi['’]d (?:like|love|prefer)\b"
             r"|\blet['’]?s \w|\b(?:we|you) (?:need to|should|must|have to)\b|\bhelp me\b"
-            r"|\b(?:bitte|mach|füge?|kannst du)\b|\b(?:peux-tu|ajoute|corrige)\b|\b(?:puedes|añade|arregla)\b|请|帮我",
+            r"|\b(?:bitte|mach|füge?|kannst du)\b|\b(?:peux-tu|ajoute|corrige)\b|\b(?:puedes|añade|arregla)\b|请|帮我|ください|下さい|お願い|해 ?(?:주세요|줘)|부탁",
         ),
     )
 )
@@ -86,7 +87,7 @@ _THIS_ONCE = re.compile(
     re.IGNORECASE,
 )
 _LASTING = re.compile(
-    r"\b(?:never|always|from now on|going forward|in (?:the )?future,|whenever|every time|prefer)\b|总是|始终|以后|今后|ab jetzt|désormais|siempre|nunca",
+    r"\b(?:never|always|from now on|going forward|in (?:the )?future,|whenever|every time|prefer)\b|总是|始终|以后|今后|必ず|常に|いつも|今後は|これからは|絶対に|항상|반드시|앞으로|절대|ab jetzt|désormais|siempre|nunca",
     re.IGNORECASE,
 )
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=\S)|(?<=[。！？；])")

@@ -37,6 +37,7 @@ NOTES_SHARE = 0.20
 # What nothing else needed goes where it helps most; *Files* never takes more than FILES_MOST of the block.
 SPARE_SHARES = {"Now": 0.5, "Files": 0.25, "Commands": 0.25}
 WORTH_GIVING = 100  # tokens
+GIVEN_ROUNDS = 4  # what one section cannot use is given on, half of it to *Now*
 FILES_MOST = 0.20
 EARLIER_LIMITS = (2_000, 1_200, 600)  # characters of an earlier instruction
 NAMES_LIMITS = (4_000, 2_000, 1_000, 500, 240, 120)  # characters of names a file
@@ -102,10 +103,13 @@ def _choose(
     filled again."""
     # Markup of the parts, headings and closing lines; a part costs what its wrapper costs.
     room = budget - 75 * min(most_parts, max(1, budget // 2_000)) - 80
-    sections, spare = _fill_all(state, memory, view, room, show, disk, {})
-    if spare >= WORTH_GIVING:
-        extra = {name: spare * share for name, share in SPARE_SHARES.items()}
-        sections, _ = _fill_all(state, memory, view, room, show, disk, extra)
+    extra = dict.fromkeys(SPARE_SHARES, 0.0)
+    sections, spare = _fill_all(state, memory, view, room, show, disk, extra)
+    for _ in range(GIVEN_ROUNDS):
+        if spare < WORTH_GIVING:
+            break
+        extra = {name: extra[name] + spare * share for name, share in SPARE_SHARES.items()}
+        sections, spare = _fill_all(state, memory, view, room, show, disk, extra)
     return sections
 
 

@@ -29,6 +29,11 @@ from obsmem.memory import cards_words as words
         ("不要修改 config.py", "forbid", True),
         ("Bitte nicht ändern", "forbid", True),
         ("Utilise toujours uv", "prefer", True),
+        ("絶対にmigrations/を変更しないでください。", "forbid", True),
+        ("必ずポート8123を使ってください。", "prefer", True),
+        ("それは違います。", "correct", False),
+        ("テストを実行してください。", "do", False),
+        ("항상 uv를 사용해 주세요.", "prefer", True),
     ],
 )
 def test_a_sentence_has_its_cue(sentence: str, cue: str, standing: bool) -> None:
