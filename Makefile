@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 PACKAGES := 'pyyaml>=6' 'jsonschema>=4' 'platformdirs>=3' 'filelock>=3.12'
 TOOLS := 'pytest>=8' 'ruff>=0.6' 'mypy>=1.10' types-PyYAML types-jsonschema 'zstandard>=0.22'
 
-.PHONY: test demo e2e record bench format clean
+.PHONY: test demo e2e e2e-again record bench format clean
 
 test: $(VENV)/tools.stamp
 	$(BIN)/ruff format --check obsmem tests bench observational_memory.py
@@ -19,6 +19,9 @@ demo: $(VENV)/packages.stamp
 
 e2e: $(VENV)/tools.stamp
 	$(BIN)/python -m pytest -m e2e tests/e2e
+
+e2e-again: $(VENV)/tools.stamp
+	$(BIN)/python -m pytest -m e2e tests/e2e --last-failed --last-failed-no-failures none
 
 # Writes the fixtures that the real programs' payloads and transcripts are compared with; look at the diff.
 record: $(VENV)/tools.stamp
