@@ -108,7 +108,9 @@ def test_every_string_of_a_real_rollout_is_in_an_entry_or_under_an_ignored_key(p
     texts = [entry.text for entry in read_file("codex", path).entries()]
     escaped = {"payload.arguments", "payload.output"}
     rows = missing_strings(path, set(codex.IGNORED_KEYS), texts)
-    missing = [row for row in rows if not (row[1].endswith(".text") and row[2].startswith('{"'))]  # those come unescaped
+    missing = [
+        row for row in rows if not (row[1].endswith(".text") and row[2].startswith('{"'))
+    ]  # those come unescaped
     missing += missing_strings(unescaped(path, tmp_path), set(codex.IGNORED_KEYS) - escaped, texts)
     # One published file has every setting replaced by such a word.
     assert [row for row in missing if not row[2].startswith("txt_")] == []
