@@ -7,7 +7,7 @@ key of IGNORED_KEYS. Every level is checked for its type, since fields change th
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from obsmem.core.model import Entry, Speaker
@@ -121,6 +121,23 @@ def _content(record: Mapping[str, Any]) -> list[Any]:
     return [content]
 
 
+def _other_blocks(sheet: Sheet, record: Mapping[str, Any], add_text: AddText) -> Iterator[dict[str, Any]]:
+    """Add what is text, in order with the blocks of other types, which are yielded."""
+    for block in _content(record):
+        if isinstance(block, str):
+            text = block
+        elif not isinstance(block, dict):
+            sheet.reasons.append("no text")
+            continue
+        elif block.get("type") == "text" and isinstance(block.get("text"), str):
+            text = block["text"]
+        else:
+            yield block
+            continue
+        if text.strip():
+            add_text(sheet, text, record)
+
+
 def _add_user(sheet: Sheet, record: Mapping[str, Any]) -> None:
     if record.get("isCompactSummary") is True:
         add_text: AddText = _add_summary
@@ -129,18 +146,10 @@ def _add_user(sheet: Sheet, record: Mapping[str, Any]) -> None:
     else:
         add_text = add_user_text
     result = record.get("toolUseResult")
-    for block in _content(record):
-        if isinstance(block, str):
-            if block.strip():
-                add_text(sheet, block, record)
-        elif not isinstance(block, dict):
-            sheet.reasons.append("no text")
-        elif block.get("type") == "tool_result":
+    for block in _other_blocks(sheet, record, add_text):
+        if block.get("type") == "tool_result":
             _add_result(sheet, block, result)
             result = None
-        elif block.get("type") == "text" and isinstance(text := block.get("text"), str):
-            if text.strip():
-                add_text(sheet, text, record)
         else:
             _add_unknown_block(sheet, block)
     if result is not None and (words := tools.unseen_words(result, "")):
@@ -207,17 +216,8 @@ def _add_assistant(sheet: Sheet, record: Mapping[str, Any]) -> None:
     message = record.get("message")
     synthetic = isinstance(message, dict) and message.get("model") == SYNTHETIC
     add_text: AddText = _add_notice if synthetic or record.get("isApiErrorMessage") is True else _add_reply
-    for block in _content(record):
-        if isinstance(block, str):
-            if block.strip():
-                add_text(sheet, block, record)
-        elif not isinstance(block, dict):
-            sheet.reasons.append("no text")
-        elif block.get("type") == "text" and isinstance(text := block.get("text"), str):
-            if text.strip():
-                add_text(sheet, text, record)
-        else:
-            _add_assistant_block(sheet, block)
+    for block in _other_blocks(sheet, record, add_text):
+        _add_assistant_block(sheet, block)
 
 
 def _add_assistant_block(sheet: Sheet, block: Mapping[str, Any]) -> None:

@@ -223,6 +223,16 @@ def _add_reading(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
     sync.add_argument("--yes", action="store_true", help="do not ask")
 
 
+def _add_session(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "session",
+        nargs="?",
+        default="",
+        metavar="SESSION",
+        help="handle, id, name, or part of one; the newest by default",
+    )
+
+
 def _add_showing(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     recall = _add(commands, "recall", "commands_show", "print a note or reflection with the exact entries behind it")
     recall.add_argument("id", metavar="ID", help="a note, reflection or entry id, or an unambiguous beginning of one")
@@ -243,23 +253,11 @@ def _add_showing(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
     show.add_argument("range", nargs="?", default="", metavar="RANGE", help="entry numbers: 12, 12:40, 12:")
     show.add_argument("--whole", action="store_true", help="do not clip long entries")
     notes = _add(commands, "notes", "commands_show", "list the notes of a session")
-    notes.add_argument(
-        "session",
-        nargs="?",
-        default="",
-        metavar="SESSION",
-        help="handle, id, name, or part of one; the newest by default",
-    )
+    _add_session(notes)
     notes.add_argument("--dropped", action="store_true", help="only the dropped ones")
     notes.add_argument("--relevance", default="", help="only these, as in critical,high")
     block = _add(commands, "block", "commands_show", "print the block that the model would get now")
-    block.add_argument(
-        "session",
-        nargs="?",
-        default="",
-        metavar="SESSION",
-        help="handle, id, name, or part of one; the newest by default",
-    )
+    _add_session(block)
     block.add_argument("--budget", type=_budget, metavar="TOKENS", help="tokens of the block")
     _add(commands, "status", "commands_show", "how much is kept, how far behind the observer is")
     config = _add(commands, "config", "commands_show", "list every configuration key with its value")

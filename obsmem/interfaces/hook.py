@@ -155,6 +155,7 @@ def _end_turn(home: str, harness: str, script: str) -> str:
     state = read_state(folder)
     if state.off:
         return ""
+    # A database is as large before a turn as after it: its maintainer looks each time.
     if not transcript.endswith((".db", ".vscdb")):
         try:
             grown = os.stat(transcript).st_size - state.read

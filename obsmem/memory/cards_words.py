@@ -209,17 +209,6 @@ def orders_in(text: str) -> list[Order]:
     return orders
 
 
-_ACKNOWLEDGEMENT = re.compile(
-    r"\s*(?:(?:ok(?:ay)?|yes|yeah|yep|sure|thanks?(?: you)?|thx|ty|great|nice|cool|perfect|good|awesome|done|continue|go on|go ahead|please|hi|hello|hey|proceed|got it|danke|merci|gracias|谢谢|好的?|继续)[\s,.!:)👍]*)+\Z",
-    re.IGNORECASE,
-)
-
-
-def is_acknowledgement(text: str) -> bool:
-    """True for words that carry no wish of their own: "ok thanks", "yes please", "continue"."""
-    return len(text) < 60 and _ACKNOWLEDGEMENT.match(text) is not None
-
-
 _REASON = re.compile(r"\b(?:because|since|so that|instead of|rather than|to avoid|the reason|due to)\b", re.IGNORECASE)
 _CHOICE = re.compile(
     r"\b(?:i['’]?ll|i will|i['’]?ve|i (?:chose|decided|used|kept|added|made|went|left|removed|changed)|we (?:should|will|can|need|use|chose|decided|keep)|let['’]?s|decided|chose|chosen|use[sd]?|using|keep(?:ing)?|went with|switch(?:ed|ing)?|approach|option|should|prefer|recommend)\b",

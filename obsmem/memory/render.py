@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from obsmem.core.clock import Clock, utc_minute
@@ -121,10 +121,11 @@ def _fill_all(
     short = shorten([*(note.id for note in memory.notes), *(one.id for one in memory.reflections)])
     now = int(max(room * SHARES["Now"], min(room, NOW_LEAST)) + extra.get("Now", 0))
     files = min(room * SHARES["Files"] + extra.get("Files", 0), room * FILES_MOST)
+    now_share = now - estimate("## Now\n" + _rest("Now", view, show) + "\n")
     candidates = {
-        "Now": _now_lines(state, view, now - estimate("## Now\n" + _rest("Now", view, show) + "\n")),
+        "Now": _longest(EARLIER_LIMITS, now_share, lambda limit: now_lines(state, view, now_share, limit)),
         "Pins": pin_lines(memory.pins),
-        "Files": _file_lines(state, view, disk, int(files)),
+        "Files": _longest(NAMES_LIMITS, int(files), lambda limit: file_lines(state, view, disk, limit)),
         "Commands": command_lines(state, view),
         "Reflections": reflection_lines(memory, short),
     }
@@ -145,21 +146,11 @@ def _fill_all(
     return [*sections, section], rest - used
 
 
-def _now_lines(state: State, view: View, share: int) -> list[Line]:
-    """The lines of *Now* with as much of each earlier instruction as its share allows."""
+def _longest(limits: Sequence[int], share: int, lines_at: Callable[[int], list[Line]]) -> list[Line]:
+    """A section's lines at the first limit (the largest first) at which they cost its share at most, or at the last."""
     lines: list[Line] = []
-    for limit in EARLIER_LIMITS:
-        lines = now_lines(state, view, share, limit)
-        if sum(line.cost for line in lines) <= share:
-            break
-    return lines
-
-
-def _file_lines(state: State, view: View, disk: Mapping[str, str], share: int) -> list[Line]:
-    """The lines of *Files* with as many names a file as its share allows."""
-    lines: list[Line] = []
-    for limit in NAMES_LIMITS:
-        lines = file_lines(state, view, disk, limit)
+    for limit in limits:
+        lines = lines_at(limit)
         if sum(line.cost for line in lines) <= share:
             break
     return lines

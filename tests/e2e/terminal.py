@@ -47,6 +47,12 @@ class Terminal:
         self.wait(lambda: text in self.screen(), f"typed {text!r}")
         self._run("send-keys", "Enter")
 
+    def say(self, prompt: str, event: str = "Stop") -> None:
+        """Enter a prompt and wait until the harness has called our hook for ``event`` once more."""
+        before = len(self.world.calls(event))
+        self.enter(prompt)
+        self.wait(lambda: len(self.world.calls(event)) > before, f"{event} after {prompt!r}")
+
     def press(self, *keys: str) -> None:
         """Press keys, by the names that tmux has for them."""
         self._run("send-keys", *keys)

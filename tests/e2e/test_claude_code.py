@@ -226,12 +226,7 @@ def test_a_person_types_compact_and_later_clear(world: World) -> None:
     harness = _start(world, programs.CLAUDE_CODE)
     with open_terminal(world) as terminal:
         harness.open_in(terminal)
-
-        def say(prompt: str, event: str = "Stop") -> None:
-            before = len(world.calls(event))
-            terminal.enter(prompt)
-            terminal.wait(lambda: len(world.calls(event)) > before, f"{event} after {prompt!r}")
-
+        say = terminal.say
         say("Never use tabs in Python files.")
         say("The server listens on port 8123.")
         say("/compact", "PostCompact")

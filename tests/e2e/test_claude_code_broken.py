@@ -5,22 +5,19 @@ from __future__ import annotations
 import json
 import os
 import re
-import sqlite3
 import sys
 from collections.abc import Callable
-from contextlib import closing
 from typing import Any
 
 import pytest
 
-from . import evidence, installed, programs, wire
+from . import damage_store, evidence, installed, programs, wire
 from .claude_code import NAME, ClaudeCode
 from .places import mounted
 from .world import SCRIPT, World
 
 pytestmark = [pytest.mark.e2e, pytest.mark.usefixtures("tidy")]
 
-STORE = ("archive.db", "memory.db", "index.db")
 READ_ONLY = 'mount --bind "$1" "$1"; mount -o remount,bind,ro "$1"'
 FULL = """
 mount -t tmpfs -o size=1m full /mnt
@@ -80,19 +77,7 @@ def _command(world: World, name: str) -> str:
     return ended.stdout + ended.stderr
 
 
-def _break(world: World) -> str:
-    for name in STORE:
-        (world.memory / name).write_bytes(b"This is no database. " * 4000)
-    return "cannot be used"
-
-
-def _make_newer(world: World) -> str:
-    with closing(sqlite3.connect(world.memory / "archive.db")) as connection, connection:
-        connection.execute("INSERT INTO migrations VALUES('m999_from_the_future', 0)")
-    return "newer version"
-
-
-@pytest.mark.parametrize("damage", [_break, _make_newer], ids=["broken", "newer"])
+@pytest.mark.parametrize("damage", [damage_store.scribble, damage_store.make_newer], ids=["broken", "newer"])
 def test_a_store_that_cannot_be_used_leaves_the_agent_alone(world: World, damage: Callable[[World], str]) -> None:
     harness = _start(world)
     expected = damage(world)

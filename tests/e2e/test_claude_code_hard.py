@@ -158,12 +158,7 @@ def test_what_a_rewind_took_back_is_not_in_the_block(world: World) -> None:
     harness = _start(world)
     with open_terminal(world) as terminal:
         harness.open_in(terminal)
-
-        def say(prompt: str, event: str = "Stop") -> None:
-            before = len(world.calls(event))
-            terminal.enter(prompt)
-            terminal.wait(lambda: len(world.calls(event)) > before, f"{event} after {prompt!r}")
-
+        say = terminal.say
         say("Never use tabs in Python files.")
         say("The server listens on port 8123.")
         say("The project is called Nightjar.")

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import os
-import sqlite3
 import sys
 import venv
 from collections.abc import Callable
-from contextlib import closing
 
 import pytest
 
-from . import evidence, installed, programs, wire
+from . import damage_store, evidence, installed, programs, wire
 from .codex import BYPASS, NAME, Codex
 from .world import World
 
 pytestmark = pytest.mark.e2e
 
 FULL = {"input": 500_000, "output": 20}
-STORE = ("archive.db", "memory.db", "index.db")
 
 
 def _start(world: World) -> Codex:
@@ -43,25 +40,13 @@ def _compact(harness: Codex) -> None:
     installed.wait_until_quiet(harness.world)
 
 
-def _break(world: World) -> str:
-    for name in STORE:
-        (world.memory / name).write_bytes(b"This is no database. " * 4000)
-    return "cannot be used"
-
-
-def _make_newer(world: World) -> str:
-    with closing(sqlite3.connect(world.memory / "archive.db")) as connection, connection:
-        connection.execute("INSERT INTO migrations VALUES('m999_from_the_future', 0)")
-    return "newer version"
-
-
-@pytest.mark.parametrize("damage", [_break, _make_newer], ids=["broken", "newer"])
+@pytest.mark.parametrize("damage", [damage_store.scribble, damage_store.make_newer], ids=["broken", "newer"])
 def test_a_store_that_cannot_be_used_leaves_the_agent_alone(world: World, damage: Callable[[World], str]) -> None:
     harness = _start(world)
     expected = damage(world)
-    before = {name: (world.memory / name).read_bytes() for name in STORE}
+    before = {name: (world.memory / name).read_bytes() for name in damage_store.STORE}
     _compact(harness)
-    if damage is _make_newer:
+    if damage is damage_store.make_newer:
         assert (world.memory / "archive.db").read_bytes() == before["archive.db"], "what is newer stays as it is"
     assert "hook name=codex_PreCompact outcome=exit-1" in installed.log(world), "it was tried"
     done = installed.command(world, "status")

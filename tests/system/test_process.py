@@ -32,7 +32,7 @@ def test_a_child_has_its_own_session_closed_stdio_and_our_data_folder(tmp_path: 
     out = tmp_path / "out"
     text = (
         "import os, sys\n"
-        f"open({str(out)!r}, 'w').write(f\"{{os.getsid(0) == os.getpid()}} {{sys.stdin.read()!r}} "
+        f"open({str(out)!r}, 'w', encoding='utf-8').write(f\"{{os.getsid(0) == os.getpid()}} {{sys.stdin.read()!r}} "
         "{os.environ['OBSERVATIONAL_MEMORY_HOME']} {sys.argv[1:]}\")\n"
         "print('never seen'); sys.stderr.write('never seen')\n"
     )
@@ -49,7 +49,7 @@ def test_at_the_deadline_the_whole_group_is_killed(tmp_path: Path) -> None:
     text = (
         "import os, subprocess, sys, time\n"
         "child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)'])\n"
-        f"open({str(pids) + '.part'!r}, 'w').write(f'{{os.getpid()}} {{child.pid}}')\n"
+        f"open({str(pids) + '.part'!r}, 'w', encoding='utf-8').write(f'{{os.getpid()}} {{child.pid}}')\n"
         f"os.replace({str(pids) + '.part'!r}, {str(pids)!r})\n"
         "time.sleep(60)\n"
     )
