@@ -34,8 +34,9 @@ def run_maintain(arguments: argparse.Namespace) -> int:
     code = _maintain(home, arguments)
     if arguments.before_compact or arguments.drain:
         return code
-    _serve_wishes(home, arguments.seat)
-    return 0 if code == BUSY else code
+    code = 0 if code == BUSY else code
+    _serve_wishes(home, arguments.seat, code)
+    return code
 
 
 def _maintain(home: str, arguments: argparse.Namespace) -> int:
@@ -76,22 +77,19 @@ def _finish(store: Store, transcript: str) -> None:
         pass
 
 
-def _serve_wishes(home: str, seat: int | None) -> None:
-    """Look after the sessions that wait, then give the seat up; what was wished for until then is seen once more."""
+def _serve_wishes(home: str, seat: int | None, code: int) -> None:
+    """Look after the sessions that wait. Who has a seat gives it up in the end, and ends with ``code``."""
     passed: set[str] = set()  # somebody else has these, and looks at the wishes after giving them up
     while True:
         names = [name for name in seats.wishes(home) if name not in passed]
-        if not names:
-            if seat is None:
-                return
-            seats.leave_seat(home, seat)
-            seat = None
-            continue
-        seat = seats.take_seat(home, names[0]) if seat is None else seat
+        if names and seat is None:
+            seat = seats.take_seat(home, names[0])
         if seat is None:
             return
-        if not _serve(home, seat, names[0]):
+        if names and not _serve(home, seat, names[0]):
             passed.add(names[0])
+        if not names and seats.end_service(home, seat, passed):
+            os._exit(code)  # nothing is open; the interpreter's own end takes tens of milliseconds, and hooks wait
 
 
 def _serve(home: str, seat: int, name: str) -> bool:
@@ -99,7 +97,7 @@ def _serve(home: str, seat: int, name: str) -> bool:
     work = seats.wish_of(home, name)
     if not work:
         return True  # somebody took it in the meantime
-    seats.sign(home, seat, name, os.getpid())
+    seats.sign(home, seat, name)
     parser = argparse.ArgumentParser(exit_on_error=False)
     parser.add_argument("harness")
     for option in ("--transcript", "--session", "--cwd"):

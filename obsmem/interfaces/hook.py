@@ -101,7 +101,7 @@ def _start_maintainer(home: str, script: str, folder: str, work: list[str]) -> s
     except BaseException:
         seats.leave_seat(home, seat)
         raise
-    seats.sign(home, seat, name, pid)
+    seats.hand_on(home, seat, name, pid)
     return "started"
 
 

@@ -1,8 +1,10 @@
 """Who wants the maintainer, and who is one: small files, so that a storm of hooks starts two processes and not sixty.
 
 Invariants: whoever wants a look says so before it looks for a free seat, and whoever gives up a seat looks for such
-marks afterwards, so that no wish is missed; a seat whose owner is dead is free. The locks of ``system.lock`` remain the
-truth about who may work. On the hook path: ``os`` and ``time`` and our own ``files`` only.
+marks afterwards, so that no wish is missed; a seat whose owner is dead is free. Seats are looked at, taken and signed by
+one process at a time: without that, one that has read who sits there would clear the seat that was handed on meanwhile.
+The locks of ``system.lock`` remain the truth about who may work. On the hook path: ``os`` and ``time`` and our own
+``files`` only.
 """
 
 from __future__ import annotations
@@ -15,6 +17,9 @@ from obsmem.system.files import PRIVATE_FILE, make_folder, read_bytes, remove, w
 SEATS = 2
 WAITING = "waiting"
 SEAT = "seat-"
+GUARD = ".guard"
+GUARD_SECONDS = 0.5  # what is done meanwhile takes a millisecond; a hook has no longer
+PATIENT_SECONDS = 5.0  # a maintainer has
 OLDEST_SECONDS = 3600  # a process id is given again one day: so old a seat says nothing
 
 
@@ -58,45 +63,103 @@ def seat_path(home: str, number: int) -> str:
 
 
 def take_seat(home: str, name: str) -> int | None:
-    """Take a free seat for a session. None where there is none, or where somebody looks after this session already."""
-    for number in range(SEATS):
-        if _owner(home, number) == name:
+    """Take a free seat for a session. None where there is none, or where somebody looks after this session already; also
+    where others kept us from looking, one of whom then starts somebody who sees our wish."""
+    guard = _go_first(home)
+    if guard is None:
+        return None
+    try:
+        owners = [_owner(home, number) for number in range(SEATS)]
+        if name in owners or "" not in owners:
             return None
-    for number in range(SEATS):
-        if not _owner(home, number) and _sit(home, number, name):
-            return number
-        if _owner(home, number) == name:
-            return None
-    return None
+        number = owners.index("")
+        write_atomic(seat_path(home, number), _signature(os.getpid(), name), durable=False)
+        return number
+    finally:
+        os.close(guard)
 
 
-def sign(home: str, number: int, name: str, pid: int) -> None:
-    """Write down who sits here, and for which session."""
-    write_atomic(seat_path(home, number), f"{pid} {name}".encode(), durable=False)
+def hand_on(home: str, number: int, name: str, pid: int) -> None:
+    """Sign the seat that we took for a process that we started, unless it has signed or even left the seat itself."""
+    guard = _go_first(home)
+    if guard is None:
+        return  # it signs for itself
+    try:
+        path = seat_path(home, number)
+        if read_bytes(path, 4096) == _signature(os.getpid(), name):
+            write_atomic(path, _signature(pid, name), durable=False)
+    finally:
+        os.close(guard)
+
+
+def sign(home: str, number: int, name: str) -> None:
+    """Write down that this process sits here, and for which session."""
+    guard = _go_first(home, PATIENT_SECONDS)
+    try:
+        write_atomic(seat_path(home, number), _signature(os.getpid(), name), durable=False)
+    finally:
+        if guard is not None:
+            os.close(guard)
 
 
 def leave_seat(home: str, number: int) -> None:
-    """Make a seat free. Look for wishes afterwards."""
-    remove(seat_path(home, number))
+    """Make our seat free, if it is still ours."""
+    guard = _go_first(home)
+    _clear(home, number)
+    if guard is not None:
+        os.close(guard)
 
 
-def _sit(home: str, number: int, name: str) -> bool:
-    """Take a seat in one step, name and all; False where somebody was faster."""
-    path = seat_path(home, number)
-    mine = f"{path}.{os.getpid()}.tmp"
-    make_folder(os.path.dirname(path))
-    descriptor = os.open(mine, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, PRIVATE_FILE)
-    os.write(descriptor, f"{os.getpid()} {name}".encode())
-    os.close(descriptor)
-    try:
-        if hasattr(os, "link"):
-            os.link(mine, path)
-        else:
-            os.rename(mine, path)  # fails on such a platform where the seat is taken
-    except OSError:
+def end_service(home: str, number: int, passed: set[str]) -> bool:
+    """Make our seat free unless somebody wants a look whom we have not ``passed``. True: this process has to end now, and
+    until it has, nobody else takes a seat, so that a storm of hooks never sees three maintainers."""
+    guard = _go_first(home, PATIENT_SECONDS)
+    if any(name not in passed for name in wishes(home)):
+        if guard is not None:
+            os.close(guard)
         return False
-    finally:
-        remove(mine)
+    _clear(home, number)
+    return True
+
+
+def _clear(home: str, number: int) -> None:
+    path = seat_path(home, number)
+    if read_bytes(path, 4096).startswith(_signature(os.getpid(), "")):
+        remove(path)
+
+
+def _signature(pid: int, name: str) -> bytes:
+    return f"{pid} {name}".encode()
+
+
+def _go_first(home: str, seconds: float = GUARD_SECONDS) -> int | None:
+    """Keep the others from the seats until the descriptor is closed, or we die; None where somebody does so for too long.
+    ``os`` has the lock, where ``fcntl`` would have to be loaded."""
+    path = os.path.join(home, WAITING, GUARD)
+    make_folder(os.path.dirname(path))
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, PRIVATE_FILE)
+    deadline = time.monotonic() + seconds
+    while not _lock(descriptor):
+        if time.monotonic() > deadline:
+            os.close(descriptor)
+            return None
+        time.sleep(0.001)
+    return descriptor
+
+
+def _lock(descriptor: int) -> bool:
+    """Lock an open file if nobody has it. A file system without locks stops nobody."""
+    try:
+        if hasattr(os, "lockf"):
+            os.lockf(descriptor, os.F_TLOCK, 0)
+        else:
+            import msvcrt
+
+            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined]
+    except (BlockingIOError, PermissionError):
+        return False
+    except OSError:
+        pass
     return True
 
 

@@ -126,9 +126,7 @@ def test_a_worker_that_runs_our_hooks_without_our_mark_stays_alone(place: Place)
     for event, name in (("PreCompact", "PreCompact-auto"), ("SessionEnd", "SessionEnd")):
         done = place.hook("claude-code", event, given=place.payload(name))
         assert (done.returncode, done.stdout) == (0, b"")
-    assert until(
-        lambda: not list((place.home / "waiting").glob("*")) and not list((place.home / "waiting").glob(".seat*"))
-    )
+    assert until(lambda: not seats.wishes(str(place.home)) and not list((place.home / "waiting").glob(".seat*")))
     assert place.start(1) == b""
     folder = Path(session_folder(str(place.home), "claude-code", str(place.transcript), SESSION))
     assert not folder.exists() or not list(folder.glob("block.n*"))

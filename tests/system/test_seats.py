@@ -58,12 +58,74 @@ def test_a_session_has_one_seat(tmp_path: Path) -> None:
 def test_the_seat_of_a_process_that_died_is_free(tmp_path: Path) -> None:
     home = str(tmp_path)
     child = subprocess.Popen([sys.executable, "-c", ""])
-    for number in range(seats.SEATS):
-        seats.sign(home, number, "a", child.pid)
+    for number, name in enumerate("ab"):
+        assert seats.take_seat(home, name) == number
+        seats.hand_on(home, number, name, child.pid)
     time.sleep(0.5)  # it has ended, and waits to be reaped
     assert seats.take_seat(home, "b") == 0
     child.wait()
     assert seats.take_seat(home, "c") == 1
+
+
+def test_a_seat_is_handed_on_only_while_it_is_ours(tmp_path: Path) -> None:
+    home = str(tmp_path)
+    seat = Path(seats.seat_path(home, 0))
+    child = subprocess.Popen([sys.executable, "-c", ""])
+    child.wait()
+    assert seats.take_seat(home, "a") == 0
+    seats.leave_seat(home, 0)  # whom we started had done its work before we came to this
+    seats.hand_on(home, 0, "a", child.pid)
+    assert not seat.exists()
+    seat.write_bytes(b"1 b")  # and somebody else sits here by now
+    seats.hand_on(home, 0, "a", child.pid)
+    seats.leave_seat(home, 0)
+    assert seat.read_bytes() == b"1 b"
+    seats.sign(home, 0, "c")
+    assert seat.read_bytes() == f"{os.getpid()} c".encode()
+
+
+HOLD = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from obsmem.system import seats
+guard = seats._go_first(sys.argv[2])
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+
+END = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from obsmem.system import seats
+seat = seats.take_seat(sys.argv[2], "a")
+print(seats.end_service(sys.argv[2], seat, set()), seats.end_service(sys.argv[2], seat, {"b"}), flush=True)
+sys.stdin.read()
+"""
+
+
+def test_who_gives_its_seat_up_sees_the_last_wish_and_is_followed_by_nobody_until_it_has_ended(tmp_path: Path) -> None:
+    home = str(tmp_path)
+    seats.wish(home, "b", ["claude-code"])
+    ending = subprocess.Popen(
+        [sys.executable, "-c", END, str(ROOT), home], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    assert ending.stdout and ending.stdout.readline() == b"False True\n"
+    assert not Path(seats.seat_path(home, 0)).exists()
+    assert seats.take_seat(home, "b") is None
+    ending.communicate()
+    assert seats.take_seat(home, "b") == 0
+
+
+def test_nobody_takes_a_seat_while_another_looks_and_who_dies_looking_stops_nobody(tmp_path: Path) -> None:
+    looking = subprocess.Popen(
+        [sys.executable, "-c", HOLD, str(ROOT), str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    assert looking.stdout and looking.stdout.readline() == b"held\n"
+    assert seats.take_seat(str(tmp_path), "a") is None
+    looking.kill()
+    looking.communicate()
+    assert seats.take_seat(str(tmp_path), "a") == 0
 
 
 def test_a_seat_that_nobody_signed_anew_for_an_hour_is_free(tmp_path: Path) -> None:
