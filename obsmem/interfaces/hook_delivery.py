@@ -23,6 +23,7 @@ from obsmem.system.blockfile import (
     take_part,
     take_retry,
 )
+from obsmem.system.files import make_folder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -82,11 +83,20 @@ def _freeze_or_make(home: str, script: str, folder: str, work: list[str], number
                 parts = _make(home, script, folder, work)
         finally:
             end_making(folder)
-    can_come = os.access(home, os.W_OK)  # nobody can make a block in a read-only place
+    can_come = parts is None and _is_writable(folder)  # nobody can make a block in a read-only place
     while parts is None and can_come and time.monotonic() < deadline:
         time.sleep(process.POLL_SECONDS)
         parts = freeze(folder, time.time())
     return parts
+
+
+def _is_writable(folder: str) -> bool:
+    """True where files can be made; the folder may be missing yet, at the very first start of all."""
+    try:
+        make_folder(folder)
+    except OSError:
+        return False
+    return os.access(folder, os.W_OK)
 
 
 def _make(home: str, script: str, folder: str, work: list[str]) -> list[str] | None:

@@ -274,6 +274,7 @@ def test_a_first_start_without_any_rendering_makes_one(place: Place) -> None:
 
 
 def test_four_parts_at_once_without_any_rendering_are_one_whole_delivery(place: Place) -> None:
+    assert not place.home.exists()
     with ThreadPoolExecutor(4) as pool:
         texts = [text for text in map(context, pool.map(place.start, (4, 3, 2, 1))) if text][::-1]
     marks = [receipts(text)[0].split(" ") for text in texts]
