@@ -20,7 +20,7 @@ from obsmem.core import errors, mask, tokens
 from obsmem.harnesses import REGISTRY, TURN_ENDS, base, load
 from obsmem.interfaces import hook
 from obsmem.system import blockfile, config, environment, launcher, log, notice, paths, process, seats, state
-from obsmem.tasks import config_files, store
+from obsmem.tasks import config_files, rule_files, store
 from tests import docs_tables
 from tests.docs_tables import ROOT, SPAN, SPEC
 
@@ -39,7 +39,7 @@ PLUGIN_FILE = ROOT / "hooks/claude-code/hooks.json"
 # What the small files and folders of a store are called, with what names them in the code.
 PLACES = (
     store.ARCHIVE, store.MEMORY, store.INDEX, "backups", "sessions", "locks", seats.WAITING, "key", process.INTERPRETER_FILE, launcher.LAUNCHER,
-    launcher.RECALL, config_files.FOLDER, environment.ENVIRONMENT, notice.WELCOME, notice.LACKS_PACKAGES,
+    launcher.RECALL, config_files.FOLDER, rule_files.RECORD, environment.ENVIRONMENT, notice.WELCOME, notice.LACKS_PACKAGES,
     state.OFF_FILE, "log.txt",
 )  # fmt: skip
 SESSION_FILES = (

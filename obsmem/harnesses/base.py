@@ -179,6 +179,10 @@ class Harness(Hooks, Protocol):
         """A file and what goes into it, so that the agent may run ``command`` (the shell word that recalls) without
         asking. ('', {}) where no rule is needed."""
 
+    def rule_file(self, project: str, text: str) -> tuple[str, str]:
+        """A file of a project that stands in every request, and its content with ``text`` ('' for none yet) in it; the
+        beginning is the same whatever the text. ('', '') where there is no such file, or hooks do as well."""
+
     def trust(self, home: str, project: str) -> list[tuple[str, str]]:
         """(command, state) of every handler in the config file, where the harness asks the user to trust each; state is
         trusted, untrusted, changed or disabled. Empty where it does not ask."""
@@ -299,6 +303,11 @@ def replace_surrogates(value: Any) -> Any:
     if isinstance(value, dict):
         return {replace_surrogates(key): replace_surrogates(item) for key, item in value.items()}
     return value
+
+
+def no_rule_file(project: str, text: str) -> tuple[str, str]:
+    """``rule_file`` of a harness that has none."""
+    return "", ""
 
 
 def link_key(source_id: str) -> str:

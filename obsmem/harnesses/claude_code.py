@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from obsmem.core.model import Entry
-from obsmem.harnesses.base import Link, Raw, Reader, Source, load_objects, split_lines
+from obsmem.harnesses.base import Link, Raw, Reader, Source, load_objects, no_rule_file, split_lines
 from obsmem.harnesses.claude_code_hooks import CONTEXT_EVENTS as CONTEXT_EVENTS
 from obsmem.harnesses.claude_code_hooks import EVENTS as EVENTS
 from obsmem.harnesses.claude_code_hooks import KEEPS_BLOCK as KEEPS_BLOCK
@@ -161,6 +161,9 @@ def config_file(home: str, project: str) -> str:
 def recall_rule(home: str, project: str, command: str) -> tuple[str, dict[str, Any]]:
     """A rule for the shell tool: this command with any arguments, and nothing joined to it."""
     return config_file(home, project), {"permissions": {"allow": [f"Bash({command}:*)"]}}
+
+
+rule_file = no_rule_file
 
 
 def trust(home: str, project: str) -> list[tuple[str, str]]:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from obsmem.core.model import Entry
-from obsmem.harnesses.base import Link, Raw, Reader, Source
+from obsmem.harnesses.base import Link, Raw, Reader, Source, no_rule_file
 from obsmem.harnesses.codex_hooks import EVENTS as EVENTS
 from obsmem.harnesses.codex_hooks import KEEPS_BLOCK as KEEPS_BLOCK
 from obsmem.harnesses.codex_hooks import NAME as NAME
@@ -174,6 +174,9 @@ def config_file(home: str, project: str) -> str:
 def recall_rule(home: str, project: str, command: str) -> tuple[str, dict[str, Any]]:
     """None is needed: a sandboxed command may read everything, and recalling only reads."""
     return "", {}
+
+
+rule_file = no_rule_file
 
 
 def trust(home: str, project: str) -> list[tuple[str, str]]:

@@ -15,7 +15,7 @@ from typing import Any
 
 from obsmem.core.model import Entry
 from obsmem.harnesses import opencode_database, opencode_document, opencode_rows, opencode_tree
-from obsmem.harnesses.base import SNIFF_SIZE, Link, Raw, Reader, Source, split_lines
+from obsmem.harnesses.base import SNIFF_SIZE, Link, Raw, Reader, Source, no_rule_file, split_lines
 from obsmem.harnesses.opencode_hooks import EVENTS as EVENTS
 from obsmem.harnesses.opencode_hooks import KEEPS_BLOCK as KEEPS_BLOCK
 from obsmem.harnesses.opencode_hooks import NAME as NAME
@@ -209,6 +209,9 @@ def config_file(home: str, project: str) -> str:
 def recall_rule(home: str, project: str, command: str) -> tuple[str, dict[str, Any]]:
     """A pattern for the shell tool; the last pattern that fits decides."""
     return config_file(home, project), {"permission": {"bash": {f"{command} *": "allow"}}}
+
+
+rule_file = no_rule_file
 
 
 def trust(home: str, project: str) -> list[tuple[str, str]]:

@@ -15,7 +15,7 @@ from obsmem.core.errors import ObsmemError, UsageError
 from obsmem.harnesses import REGISTRY, load
 from obsmem.interfaces.report import agreed, many, say, say_json, warn
 from obsmem.system import config as configuration
-from obsmem.system import environment
+from obsmem.system import environment, seats
 from obsmem.system.notice import is_welcome, leave_welcome
 from obsmem.system.paths import data_home
 from obsmem.tasks import install as installing
@@ -25,6 +25,7 @@ from obsmem.tasks.finding import BROKEN, GOOD
 from obsmem.tasks.install import Plan
 from obsmem.tasks.try_hooks import Trial, try_hooks
 
+QUIET_SECONDS = 30.0  # a maintainer that a hook started just now is done by then
 MARKS = {GOOD: "✓", BROKEN: "✗"}
 
 
@@ -39,7 +40,10 @@ def run_install(arguments: argparse.Namespace) -> int:
         raise UsageError(
             f"No harness was found on this machine. Name one of {', '.join(REGISTRY)} to install for it all the same."
         )
-    plans, failed = _plan(home, names, project, arguments.allow_recall)
+    if arguments.rule and not any(load(name).rule_file("", "")[0] for name in names):
+        having = ", ".join(name for name in REGISTRY if load(name).rule_file("", "")[0])
+        raise UsageError(f"--rule is for {having}: the hooks of {' and '.join(names)} need no rule file.")
+    plans, failed = _plan(home, names, project, arguments)
     if not arguments.json:
         _show(plans)
     needed = [plan for plan in plans if plan.is_needed]
@@ -63,11 +67,14 @@ def run_install(arguments: argparse.Namespace) -> int:
     return _report(arguments.json, done, failed)
 
 
-def _plan(home: str, names: list[str], project: str, allow_recall: bool) -> tuple[list[Plan], dict[str, str]]:
+def _plan(
+    home: str, names: list[str], project: str, arguments: argparse.Namespace
+) -> tuple[list[Plan], dict[str, str]]:
     plans, failed = [], {}
+    asked = {"allow_recall": arguments.allow_recall, "rule_project": os.getcwd() if arguments.rule else ""}
     for name in names:
         try:
-            plans.append(installing.plan_install(home, name, project, allow_recall=allow_recall))
+            plans.append(installing.plan_install(home, name, project, **asked))
         except (ObsmemError, OSError) as error:
             failed[name] = str(error)
     return plans, failed
@@ -75,7 +82,7 @@ def _plan(home: str, names: list[str], project: str, allow_recall: bool) -> tupl
 
 def _show(plans: list[Plan]) -> None:
     for plan in plans:
-        for change in plan.changes:
+        for change in plan.all_changes:
             if change.before != change.after:
                 say(installing.difference(change))
 
@@ -89,13 +96,15 @@ def _finish(home: str, plan: Plan, project: str, *, quiet: bool) -> dict[str, An
         leave_welcome(home, plan.harness)
     what = "installed" if plan.is_needed else "nothing to do"
     if not quiet:
-        say(f"{plan.harness}: {what} ({', '.join(change.path for change in plan.changes)})")
+        say(f"{plan.harness}: {what} ({', '.join(change.path for change in plan.all_changes)})")
         if trials:
             say(f"  {_trials(trials)}")
         for line in wrong:
             say(f"  ✗ {line}")
         for way in load(plan.harness).other_ways(installing.user_home(), os.getcwd()):
             say(f"  ! also called by {way}: keep one of the two, or each block comes twice")
+        if plan.rule_file:
+            say(f"  ! {plan.rule_file.path} will quote conversations: keep it out of version control")
         if step := _next_step(plan, project):
             say(f"  next: {step}")
     return {**_value(plan, what), "trials": [trial._asdict() for trial in trials], "wrong": wrong}
@@ -128,7 +137,7 @@ def _observer() -> str:
 
 
 def _value(plan: Plan, what: str) -> dict[str, Any]:
-    changes = [{"path": change.path, "diff": installing.difference(change)} for change in plan.changes]
+    changes = [{"path": change.path, "diff": installing.difference(change)} for change in plan.all_changes]
     return {"harness": plan.harness, "outcome": what, "changes": changes, "recall_allowed": plan.recall}
 
 
@@ -188,6 +197,7 @@ def _remove_data(home: str, *, ask: bool) -> bool:
     if ask and not agreed(f"Remove {home} with every transcript and note in it, for good?"):
         warn("The data folder stays. Run it again with --yes to skip the question.")
         return False
+    seats.wait_until_free(home, QUIET_SECONDS)  # a maintainer that works would write into what is being removed
     shutil.rmtree(home)
     return True
 

@@ -62,7 +62,7 @@ def _work(store: Store, arguments: argparse.Namespace) -> Done | None:
         return drain_with_workers(store, arguments.drain, local_clock, arguments.seconds or COMPACT_SECONDS)
     if arguments.before_compact:
         return catch_up(store, *session, seconds=arguments.seconds or COMPACT_SECONDS)
-    done = look_after(store, *session)
+    done = look_after(store, *session, ended=arguments.ended)
     if done is not None:
         _finish(store, arguments.transcript)
     return done
@@ -102,6 +102,7 @@ def _serve(home: str, seat: int, name: str) -> bool:
     parser.add_argument("harness")
     for option in ("--transcript", "--session", "--cwd"):
         parser.add_argument(option, default="")
+    parser.add_argument("--ended", action="store_true")
     parser.set_defaults(before_compact=False, drain="", seconds=0.0, verbose=False)
     try:
         arguments = parser.parse_args(work)

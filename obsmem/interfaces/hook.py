@@ -78,7 +78,7 @@ def _run(home: str, arguments: list[str], script: str) -> str:
 
             text = "\n".join(keep(folder))
     elif what.kind == "session_end":
-        outcome = _start_maintainer(home, script, folder, work)
+        outcome = _start_maintainer(home, script, folder, [*work, "--ended"])
     elif what.kind == "session_start":
         from obsmem.interfaces.hook_delivery import block_for_start
 

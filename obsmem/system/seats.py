@@ -122,6 +122,19 @@ def end_service(home: str, number: int, passed: set[str]) -> bool:
     return True
 
 
+def wait_until_free(home: str, seconds: float) -> None:
+    """Wait until nobody has a seat and whoever had one is gone, at most ``seconds``."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline and os.path.isdir(os.path.join(home, WAITING)):
+        guard = _go_first(home)
+        is_free = guard is not None and not any(_owner(home, number) for number in range(SEATS))
+        if guard is not None:
+            os.close(guard)
+        if is_free:
+            return
+        time.sleep(0.02)
+
+
 def _clear(home: str, number: int) -> None:
     path = seat_path(home, number)
     if read_bytes(path, 4096).startswith(_signature(os.getpid(), "")):

@@ -95,7 +95,7 @@ def write_change(home: str, harness: str, change: Change) -> Records:
     if read_config(change.path) != change.before:
         raise ObsmemError(f"{change.path} changed while it was being worked on. Nothing was written; run it again.")
     old = records(home, harness)
-    folders = _missing_folders(os.path.dirname(change.path))
+    folders = missing_folders(os.path.dirname(change.path))
     earlier = old.get(change.path, {})
     base = b"" if change.base is None else change.base
     backup = f"{_digest(base)[:16]}.bak"
@@ -273,7 +273,7 @@ def _restore_records(home: str, harness: str, value: Mapping[str, Any]) -> None:
         remove_empty([os.path.dirname(folder), folder])
 
 
-def _missing_folders(folder: str) -> list[str]:
+def missing_folders(folder: str) -> list[str]:
     """The folders that do not exist yet, the outermost first."""
     missing: list[str] = []
     while folder and not os.path.isdir(folder) and os.path.dirname(folder) != folder:

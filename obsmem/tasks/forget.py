@@ -18,6 +18,7 @@ from obsmem.store.schema import transaction
 from obsmem.system.files import remove
 from obsmem.system.paths import session_folder
 from obsmem.tasks.entries import find_entry
+from obsmem.tasks.rule_files import clear_rule_files
 from obsmem.tasks.store import Store
 
 DAY = 86_400_000  # milliseconds
@@ -123,6 +124,7 @@ def _wipe(store: Store, touched: Iterable[StoredSession], folders: Iterable[str]
         store.index.forget(stored.no)
     for folder in folders:
         _empty(folder)
+    clear_rule_files(store.home, touched)
     store.index.vacuum()
     for name in os.listdir(store.home):
         if ".damaged" in name:

@@ -31,20 +31,29 @@ from obsmem.tasks.config_files import (
     write_change,
 )
 from obsmem.tasks.deliver import installed_script
+from obsmem.tasks.rule_files import make_rule_file, plan_rule_file, remove_rule_files
 
 
 class Plan(NamedTuple):
-    """What an install would do for one harness. ``config`` is the hook config; ``recall`` says whether a rule allows it."""
+    """What an install would do for one harness. ``config`` is the hook config; ``recall`` says whether a rule allows it;
+    ``rule_file`` is the file for the block, of the folder ``project``, where that was asked for."""
 
     harness: str
     changes: tuple[Change, ...]
     config: dict[str, Any]
     recall: bool
+    rule_file: Change | None = None
+    project: str = ""
+
+    @property
+    def all_changes(self) -> tuple[Change, ...]:
+        """Those of the config files, and the rule file."""
+        return self.changes + ((self.rule_file,) if self.rule_file else ())
 
     @property
     def is_needed(self) -> bool:
         """False where everything is in place."""
-        return any(change.is_needed for change in self.changes)
+        return any(change.is_needed for change in self.all_changes)
 
 
 def user_home() -> str:
@@ -72,8 +81,11 @@ def expected_config(home: str, harness: str) -> dict[str, Any]:
     return load(harness).hook_config(lambda words: f"{launcher} {words}")
 
 
-def plan_install(home: str, harness: str, project: str = "", *, allow_recall: bool = False) -> Plan:
-    """Work out what installing changes, and change nothing. ``project`` is a folder, '' for the user's own config.
+def plan_install(
+    home: str, harness: str, project: str = "", *, allow_recall: bool = False, rule_project: str = ""
+) -> Plan:
+    """Work out what installing changes, and change nothing. ``project`` is a folder, '' for the user's own config;
+    ``rule_project`` is one whose rule file is to hold the block, '' for none.
 
     Raises ObsmemError where it cannot be done.
     """
@@ -88,7 +100,8 @@ def plan_install(home: str, harness: str, project: str = "", *, allow_recall: bo
     if rule_path and (allow_recall or has_rule):  # once allowed, it stays so
         additions.setdefault(os.path.realpath(rule_path), []).append(rule)
     changes = tuple(plan_change(home, harness, one, parts) for one, parts in additions.items())
-    return Plan(harness, changes, config, bool(rule_path) and (allow_recall or has_rule))
+    rule_file = plan_rule_file(home, harness, rule_project) if rule_project else None
+    return Plan(harness, changes, config, bool(rule_path) and (allow_recall or has_rule), rule_file, rule_project)
 
 
 def carry_out(home: str, plan: Plan) -> None:
@@ -100,7 +113,9 @@ def carry_out(home: str, plan: Plan) -> None:
         for change in plan.changes:
             if change.is_needed:
                 done.append((change, write_change(home, plan.harness, change)))
-    except ObsmemError:
+        if plan.rule_file and plan.rule_file.is_needed:
+            make_rule_file(home, plan.harness, plan.project, plan.rule_file)
+    except (ObsmemError, OSError):
         for change, old in reversed(done):
             undo_change(home, plan.harness, change, old)
         raise
@@ -128,7 +143,7 @@ def uninstall(home: str, harness: str, project: str = "") -> list[tuple[str, str
     done = [(path, take_back(home, harness, path)) for path in dict.fromkeys([*known, *whole])]
     remove_empty({folder for record in known.values() for folder in record["folders"]})
     remove(os.path.join(home, WELCOME, safe_name(harness)))
-    return [(path, what) for path, what in done if what]
+    return [(path, what) for path, what in done if what] + remove_rule_files(home, harness)
 
 
 def still_named(home: str, project: str = "") -> list[str]:

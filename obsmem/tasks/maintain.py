@@ -23,12 +23,14 @@ from obsmem.tasks.deliveries import open_delivery, settle
 from obsmem.tasks.drain import drain
 from obsmem.tasks.ingest import ingest, is_database, known_session
 from obsmem.tasks.observe import Done, local_clock, run_passes
+from obsmem.tasks.rule_files import clear_rule_files, fill_rule_file
 from obsmem.tasks.store import Store
 
 LOWEST_DISK = 64 << 20  # bytes free below which nothing is written
 COMPACT_SECONDS = 18.0  # the hook kills us at 20
 LOCK_SECONDS = 2.0  # a reader that is stopped must not hold up a compaction
 NICENESS = 10
+ENDED = "--ended"  # of a wish: the session has ended
 
 
 def maintain(
@@ -43,19 +45,23 @@ def maintain(
     return look_after(store, harness, transcript, session_id, cwd) or Done()
 
 
-def look_after(store: Store, harness: str, transcript: str, session_id: str, cwd: str) -> Done | None:
-    """The background's part of ``maintain``; None where somebody else has the session or all the slots."""
+def look_after(
+    store: Store, harness: str, transcript: str, session_id: str, cwd: str, *, ended: bool = False
+) -> Done | None:
+    """The background's part of ``maintain``; None where somebody else has the session or all the slots. ``ended``: so
+    has the session, for now."""
     folder = session_folder(store.home, harness, transcript, session_id)
     name = seats.name_of(folder)
     if not _may_work(store, folder, cwd):
         remove(seats.wish_path(store.home, name))
         return Done()
-    work = [harness, "--transcript", transcript, "--session", session_id, "--cwd", cwd]
+    work = [harness, "--transcript", transcript, "--session", session_id, "--cwd", cwd, *[ENDED] * ended]
     source = Source(transcript, session_id if is_database(transcript) else "")
     wished = seats.wish_path(store.home, name)
     done: Done | None = None
     # The wish stands before the lock is tried, and is looked for once more after it is free: so it is never missed.
-    seats.wish(store.home, name, work)
+    if not os.path.exists(wished):  # one that came meanwhile may say more
+        seats.wish(store.home, name, work)
     while os.path.exists(wished):
         with try_slot(store.home) as slot, try_hold(store.home, f"maintain-{name}") as held:
             if not (slot and held):
@@ -63,8 +69,9 @@ def look_after(store: Store, harness: str, transcript: str, session_id: str, cwd
             done = done or Done()
             lower_priority()
             while os.path.exists(wished):
+                ended = ENDED in seats.wish_of(store.home, name)
                 remove(wished)
-                done = done.plus(_look(store, harness, source))
+                done = done.plus(_look(store, harness, source, ended))
     store.memory.back_up(os.path.join(store.home, "backups"))
     return done
 
@@ -90,8 +97,10 @@ def catch_up(
             return Done()
         done = drain(store, stored, local_clock, deadline, workers=seconds >= COMPACT_SECONDS)
         write_hook_state(store, stored, source.path)
-        if leave_block(store, stored, local_clock, fresh=True).parts:
+        block = leave_block(store, stored, local_clock, fresh=True)
+        if block.parts:
             open_delivery(store, stored)
+            fill_rule_file(store.home, stored, cwd, block)
     return done
 
 
@@ -105,7 +114,7 @@ def _may_work(store: Store, folder: str, cwd: str) -> bool:
     return True
 
 
-def _look(store: Store, harness: str, source: Source) -> Done:
+def _look(store: Store, harness: str, source: Source, ended: bool) -> Done:
     """Archive what is new, observe what is due, and leave state and block for the hooks."""
     stored = read(store, harness, source)
     if stored is None:
@@ -114,6 +123,8 @@ def _look(store: Store, harness: str, source: Source) -> Done:
     write_hook_state(store, stored, source.path)
     leave_block(store, stored, local_clock)
     settle(store, stored)
+    if ended:
+        clear_rule_files(store.home, [stored])
     return done
 
 

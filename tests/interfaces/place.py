@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -20,6 +21,7 @@ ROOT = Path(__file__).resolve().parents[2]
 SCRIPT = ROOT / "observational_memory.py"
 DEMO = ROOT / "fixtures" / "demo"
 SESSION = "5d0c7f6e-3a41-4b8e-9c1d-72e5a90b4f16"
+CONVERSATION = "c0ffee00-0000-4000-8000-000000000001"
 DEADLINE = 60.0  # seconds until something started in the background must have shown
 
 
@@ -106,6 +108,24 @@ class Place:
         done = self.hook("claude-code", "SessionStart", "--part", f"{part}/4", given=given, **options)
         assert done.returncode == 0 and done.stderr == b""
         return done.stdout
+
+
+class Cursor(Place):
+    """A conversation in Cursor."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.transcript = folder / f"{CONVERSATION}.jsonl"
+        shutil.copy(DEMO / "cursor" / "session.jsonl", self.transcript)
+
+    def call(self, event: str, **more: Any) -> dict[str, Any]:
+        """What a hook answers."""
+        value = {"conversation_id": CONVERSATION, "hook_event_name": event, "cursor_version": "3.1",
+                 "workspace_roots": [str(self.project)], "transcript_path": str(self.transcript), **more}  # fmt: skip
+        done = self.hook("cursor", event, given=json.dumps(value).encode(), env={"CURSOR_VERSION": "3.1"})
+        assert (done.returncode, done.stderr) == (0, b"")
+        answer: dict[str, Any] = json.loads(done.stdout)
+        return answer
 
 
 def context(output: bytes) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -13,10 +12,8 @@ from obsmem.harnesses import is_foreign
 from obsmem.harnesses.base import WORKER_MARK, receipts
 from obsmem.system import seats
 from obsmem.system.paths import session_folder
-from tests.interfaces.place import DEMO, SESSION, Place, payload, until
+from tests.interfaces.place import DEMO, SESSION, Cursor, Place, payload, until
 from tests.tasks.talk import Talk
-
-CONVERSATION = "c0ffee00-0000-4000-8000-000000000001"
 
 
 @pytest.fixture
@@ -59,24 +56,6 @@ def test_no_recorded_payload_of_a_harness_is_foreign_to_it(harness: str) -> None
 
 
 # Cursor
-
-
-class Cursor(Place):
-    """A conversation in Cursor."""
-
-    def __init__(self, folder: Path) -> None:
-        super().__init__(folder)
-        self.transcript = folder / f"{CONVERSATION}.jsonl"
-        shutil.copy(DEMO / "cursor" / "session.jsonl", self.transcript)
-
-    def call(self, event: str, **more: Any) -> dict[str, Any]:
-        """What a hook answers."""
-        value = {"conversation_id": CONVERSATION, "hook_event_name": event, "cursor_version": "3.1",
-                 "workspace_roots": [str(self.project)], "transcript_path": str(self.transcript), **more}  # fmt: skip
-        done = self.hook("cursor", event, given=json.dumps(value).encode(), env={"CURSOR_VERSION": "3.1"})
-        assert (done.returncode, done.stderr) == (0, b"")
-        answer: dict[str, Any] = json.loads(done.stdout)
-        return answer
 
 
 @pytest.fixture

@@ -44,6 +44,20 @@ def test_of_many_at_once_two_get_a_seat(tmp_path: Path) -> None:
     assert sorted(answers) == ["0", "1", *["None"] * 6]
 
 
+def test_one_can_wait_until_the_seats_are_free(tmp_path: Path) -> None:
+    home = str(tmp_path / "home")
+    seats.wait_until_free(home, 60.0)
+    assert not os.path.exists(home), "where nothing ever ran there is nothing to wait for"
+    child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    seats.take_seat(home, "a")
+    seats.hand_on(home, 0, "a", child.pid)
+    seats.wait_until_free(home, 0.3)
+    assert os.path.exists(seats.seat_path(home, 0))
+    child.communicate(b"\n")
+    seats.wait_until_free(home, 60.0)
+    assert not os.path.exists(seats.seat_path(home, 0))
+
+
 def test_a_session_has_one_seat(tmp_path: Path) -> None:
     home = str(tmp_path)
     assert seats.take_seat(home, "a") == 0
