@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from . import installed, leftovers
+from . import installed, leftovers, programs
 from .world import World, open_world
 
 
@@ -23,3 +23,10 @@ def tidy(world: World) -> Iterator[None]:
     yield
     installed.wait_until_quiet(world)
     assert leftovers.strange_files(world) == []
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say last, where nobody misses it, which programs were not run at all."""
+    for program, why in programs.not_run.items():
+        terminalreporter.section(f"NOT RUN: {program}", red=True, bold=True)
+        terminalreporter.line(why)

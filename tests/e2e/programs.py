@@ -2,7 +2,8 @@
 
 Owns the versions that the end-to-end tests run, and the cache folder that holds them: ``OBSMEM_E2E_CACHE``, or a
 folder ``e2e`` below the user's cache folder. Invariants: nothing is installed inside the project; a version, once
-there, is used without asking the network; what cannot be had is a reason to skip, never a failure.
+there, is used without asking the network; what cannot be had is said loudly at the end of a run, and fails it where
+``CI`` is set.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import os
 import shutil
 import subprocess
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 import platformdirs
 import pytest
@@ -32,6 +33,10 @@ class Program(NamedTuple):
         """The cache folder's name for this version."""
         return f"{self.package.lstrip('@').replace('/', '-')}-{self.version}"
 
+    def __str__(self) -> str:
+        """As npm writes it."""
+        return f"{self.package}@{self.version}"
+
 
 CLAUDE_CODE = Program("@anthropic-ai/claude-code", "2.1.197", "claude")
 CLAUDE_CODE_NEWER = Program("@anthropic-ai/claude-code", "2.1.332", "claude")
@@ -41,6 +46,19 @@ OPENCODE = Program("opencode-ai", "1.18.33", "opencode")
 OPENCODE_PLUGIN = Program("@opencode-ai/plugin", "1.18.33")
 
 
+not_run: dict[str, str] = {}
+"""Program -> why it could not be had, for the end of the run."""
+
+
+def give_up(program: Program, why: str) -> NoReturn:
+    """End a test whose program cannot be had: a failure in CI, where nobody reads what was skipped, else a skip."""
+    not_run[str(program)] = why
+    said = f"NOT RUN: {program}: {why}"
+    if os.environ.get("CI"):
+        pytest.fail(said, pytrace=False)
+    pytest.skip(said)
+
+
 def cache_folder() -> Path:
     """The folder that holds installed programs and the folders of running tests."""
     named = os.environ.get("OBSMEM_E2E_CACHE")
@@ -48,19 +66,19 @@ def cache_folder() -> Path:
 
 
 def require(program: Program) -> Path:
-    """The path of the program's command, installed if need be. Skips the test with a reason where it cannot be had."""
+    """The path of the program's command, installed if need be. See ``give_up`` where it cannot be had."""
     folder = require_folder(program)
     command = folder / "node_modules" / ".bin" / program.command
     if not command.exists():
-        pytest.skip(f"{program.package}@{program.version} brings no command {program.command!r}")
+        give_up(program, f"brings no command {program.command!r}")
     said = _run([str(command), "--version"], folder, VERSION_SECONDS)
     if said is None or program.version not in said.stdout:
-        pytest.skip(f"{program.package}@{program.version} does not run on this machine: {_reason(said)}")
+        give_up(program, f"does not run on this machine: {_reason(said)}")
     return command
 
 
 def require_folder(program: Program) -> Path:
-    """The folder that a package is installed in, with what it depends on. Skips the test where it cannot be had."""
+    """The folder that a package is installed in, with what it depends on. See ``give_up`` where it cannot be had."""
     folder = cache_folder() / program.folder_name
     if not (folder / "node_modules").exists():
         _install(program, folder)
@@ -70,17 +88,16 @@ def require_folder(program: Program) -> Path:
 def _install(program: Program, folder: Path) -> None:
     npm = shutil.which("npm")
     if npm is None:
-        pytest.skip(f"npm is not installed, so {program.package} cannot be")
+        give_up(program, "npm, which would install it, is not on this machine")
     # Installed beside its place and moved there, so that a cut-off download is never taken for an installation.
     unfinished = folder.with_name(f"{folder.name}.{os.getpid()}.new")
     unfinished.mkdir(parents=True)
-    package = f"{program.package}@{program.version}"
     quiet = ["--no-audit", "--no-fund", "--loglevel=error"]
-    arguments = [npm, "install", "--prefix", str(unfinished), "--save-exact", *quiet, package]
+    arguments = [npm, "install", "--prefix", str(unfinished), "--save-exact", *quiet, str(program)]
     done = _run(arguments, unfinished, INSTALL_SECONDS)
     if done is None or done.returncode != 0:
         shutil.rmtree(unfinished, ignore_errors=True)
-        pytest.skip(f"npm could not install {package}: {_reason(done)}")
+        give_up(program, f"npm could not install it: {_reason(done)}")
     if folder.exists():
         shutil.rmtree(unfinished, ignore_errors=True)
     else:
