@@ -73,6 +73,7 @@ def closed_world(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
             monkeypatch.delenv(name)
     monkeypatch.setenv("OBSERVATIONAL_MEMORY_CONFIG", str(root / "config.yaml"))
     monkeypatch.setenv("PATH", f"{_shims(root / 'bin')}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setattr(os, "nice", lambda by: 0)  # a maintainer in the tests' own process would slow all that follow
     _closed = True
     yield
     _closed = False

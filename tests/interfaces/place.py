@@ -51,6 +51,15 @@ def alive(pid: int) -> bool:
     return stat.rpartition(")")[2].split()[0] != "Z"
 
 
+def sleeps(pid: int) -> bool:
+    """True while a process waits in the kernel for something; always where nobody can tell."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
+    except OSError:
+        return not os.path.isdir("/proc/self")
+    return stat.rpartition(")")[2].split()[0] == "S"
+
+
 class Place:
     """One Claude Code session on one machine."""
 

@@ -14,7 +14,7 @@ from obsmem import __version__
 from obsmem.interfaces import cli
 from obsmem.store import archive
 from tests.interfaces.conftest import Run
-from tests.interfaces.place import DEMO, SCRIPT, Place
+from tests.interfaces.place import DEMO, SCRIPT, Place, sleeps, until
 
 COMMANDS = ("replay", "try", "demo", "ingest", "sync", "recall", "sessions", "show", "notes", "block", "status", "config", "forget", "fsck", "index", "maintain")  # fmt: skip
 posix_only = pytest.mark.skipif(os.name != "posix", reason="signals and pipes of POSIX systems")
@@ -132,6 +132,8 @@ def test_ctrl_c_ends_a_waiting_command_without_a_traceback(tmp_path: Path) -> No
     assert child.stdin is not None and child.stderr is not None
     child.stdin.write(b"x" * 200_000)  # more than a pipe holds: once it is through, the command reads
     child.stdin.flush()
+    # A signal on the way into a read is noticed by Python after the read, and this one never ends.
+    assert until(lambda: sleeps(child.pid))
     child.send_signal(signal.SIGINT)
     assert child.wait(timeout=60) == 130
     error = child.stderr.read()

@@ -50,10 +50,9 @@ def test_writing_never_raises(tmp_path: Path) -> None:
     log.write(str(tmp_path), "event", text="\ud800")
 
 
-def test_a_maintainers_run_logs_no_word_of_the_transcript(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_maintainers_run_logs_no_word_of_the_transcript(tmp_path: Path) -> None:
     from obsmem.tasks import maintain as module
 
-    monkeypatch.setattr(module, "lower_priority", lambda: None)
     conversation = turns(2)
     path = conversation.write(tmp_path)
     with opened(observe_after_tokens=1) as store:

@@ -30,12 +30,6 @@ SETTINGS = {"OBSERVATIONAL_MEMORY_SET_OBSERVE_AFTER_TOKENS": "1", "OBSERVATIONAL
             "OBSERVATIONAL_MEMORY_SET_REFLECT_AFTER_TOKENS": "2000"}  # fmt: skip
 
 
-@pytest.fixture(autouse=True)
-def same_priority(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The test's own process keeps its priority; the maintainers that it starts lower theirs."""
-    monkeypatch.setattr(module, "lower_priority", lambda: None)
-
-
 def start(path: Path, home: str = "", *more: str) -> subprocess.Popen[bytes]:
     environment = {**os.environ, **SETTINGS}
     if home:
