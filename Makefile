@@ -28,6 +28,9 @@ record: $(VENV)/tools.stamp
 	OBSMEM_E2E_RECORD=1 $(BIN)/python -m pytest -m e2e tests/e2e
 
 bench: $(VENV)/tools.stamp
+	$(BIN)/python -m bench.hook
+	$(BIN)/python -m bench.compact
+	$(BIN)/python -m bench.storm
 	$(BIN)/python -m bench.speed
 
 format: $(VENV)/tools.stamp

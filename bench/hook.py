@@ -4,7 +4,7 @@
 
 Each hook runs as harnesses run it (``python -I -S``, a payload on standard input), in turn with ``python -I -S -c pass``,
 so that whatever else the machine does meets both alike. With ``strace`` there, the system calls of the turn-end hook
-are counted for a transcript of 10 KB and for one of 1 GB.
+and the bytes that it reads are counted for transcripts of 10 KB, 10 MB and 1 GB.
 """
 
 from __future__ import annotations
@@ -12,19 +12,26 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
 
 from bench import facts
+from bench.compact import SESSION as SESSION_WITH_NOTES
+from bench.compact import many_notes
 from bench.corpus import PROJECT
+from bench.facts import Goal
 from obsmem.system.blockfile import GIVEN, make_due, write_next
 from obsmem.system.paths import HOME_VARIABLE, session_folder
+from obsmem.system.seats import wait_until_free
 from obsmem.system.state import State, write_state
 
 PYTHON = os.path.realpath(sys.executable)
@@ -35,7 +42,10 @@ PROMPT = ["hook", HARNESS, "UserPromptSubmit"]
 START = ["hook", HARNESS, "SessionStart", "--part", "1/4"]
 BARE = [PYTHON, "-I", "-S", "-c", "pass"]
 PART_BYTES = 9500
-SMALL, HUGE = 10_000, 1 << 30
+SMALL = 10_000  # bytes
+SIZES = (("10 KB", SMALL), ("10 MB", 10_000_000), ("1 GB", 1 << 30))
+MANY_NOTES = 600
+_CALL = re.compile(r"\d+ +(?P<name>\w+)\(.* = (?P<result>-?\d+)?")
 _LOADED = """
 import sys
 sys.path.insert(0, sys.argv[1])
@@ -86,15 +96,20 @@ def run(command: list[str], world: World, payload: str) -> tuple[float, bytes, b
         return (time.perf_counter() - start) * 1000, done.stdout, done.stderr
 
 
-def pairs(name: str, arguments: list[str], world: World, payload: str, count: int) -> dict[str, Any]:
-    """Medians of a hook and of a bare start, run in turn; which of the two is first changes every time."""
+def pairs(
+    name: str, arguments: list[str], world: World, payload: str, count: int, before: Callable[[], None] = lambda: None
+) -> dict[str, Any]:
+    """Medians of a hook and of a bare start, run in turn; which of the two is first changes every time. ``before`` makes
+    the world ready for each."""
     hook = [PYTHON, "-I", "-S", SCRIPT, *arguments]
     give_again(world)
+    before()
     run(hook, world, payload)
     times: dict[bool, list[float]] = {True: [], False: []}
     for number in range(count):
         for is_hook in (number % 2 == 0, number % 2 == 1):
             give_again(world)
+            before()
             times[is_hook].append(run(hook if is_hook else BARE, world, payload)[0])
     ours, bare = median(times[True]), median(times[False])
     slow = sorted(times[True])[int(count * 0.95)]
@@ -121,30 +136,64 @@ def loaded_modules(world: World) -> tuple[list[str], list[str]]:
 
 
 def system_calls(world: World, folder: str) -> dict[str, int]:
-    """How often the turn-end hook makes each system call."""
-    table = os.path.join(folder, "calls")
-    run(["strace", "-c", "-f", "-o", table, PYTHON, "-I", "-S", SCRIPT, *STOP], world, world.stop)
-    calls = {}
-    for line in Path(table).read_text(encoding="utf-8").split("\n"):
-        words = line.split()
-        if len(words) >= 5 and words[3].isdigit() and words[-1] != "total":
-            calls[words[-1]] = int(words[3])
-    return calls
+    """How often the turn-end hook makes each system call, and under "bytes read" what all reads gave."""
+    trace = os.path.join(folder, "calls")
+    run(["strace", "-f", "-o", trace, PYTHON, "-I", "-S", SCRIPT, *STOP], world, world.stop)
+    calls = Counter({"bytes read": 0})
+    for line in Path(trace).read_text(encoding="utf-8", errors="replace").split("\n"):
+        match = _CALL.match(line)
+        if match:
+            calls[match["name"]] += 1
+            if match["name"] in ("read", "pread64", "readv"):
+                calls["bytes read"] += max(0, int(match["result"] or 0))
+    return dict(calls)
 
 
 def compare_calls(folder: str) -> dict[str, Any]:
-    """The counted system calls for a short and for a huge transcript; {} without strace."""
+    """The counted system calls for a short, a long and a huge transcript; {} without strace."""
     if not shutil.which("strace"):
         print("system calls: strace is not there, not counted")
         return {}
     # Names of one length, since a longer path is no more work but may be one more read.
-    small, huge = (make_world(os.path.join(folder, name), size) for name, size in (("small", SMALL), ("large", HUGE)))
-    short, long = system_calls(small, folder), system_calls(huge, folder)
-    same = short == long
-    print(
-        f"system calls: 10 KB {sum(short.values())}, 1 GB {sum(long.values())}, {'the same' if same else 'DIFFERENT'}"
+    worlds = {
+        name: make_world(os.path.join(folder, f"size-{number}"), size) for number, (name, size) in enumerate(SIZES)
+    }
+    counted = {name: system_calls(world, folder) for name, world in worlds.items()}
+    told = ", ".join(
+        f"{name} {sum(calls.values()) - calls['bytes read']} calls, {calls['bytes read']} bytes read"
+        for name, calls in counted.items()
     )
-    return {"equal": same, "small": short, "huge": long}
+    # Bytes may differ by a few: the state file says in digits how far the transcript was read.
+    same = len({tuple(sorted({**calls, "bytes read": 0}.items())) for calls in counted.values()}) == 1
+    print(f"system calls of Stop: {told}: {'the same' if same else 'DIFFERENT'}")
+    return {"equal": same, **counted}
+
+
+def starting(folder: str, count: int) -> dict[str, Any]:
+    """Medians of a Stop hook that starts a maintainer and of a bare start, each waiting until the maintainer is gone."""
+    world = make_world(folder, SMALL)
+    state_folder = session_folder(world.home, HARNESS, os.path.join(folder, f"{SESSION}.jsonl"), SESSION)
+
+    def be_due() -> None:
+        wait_until_free(world.home, 60)
+        write_state(state_folder, State(read=0, after=1))
+
+    return pairs("Stop, starts a maintainer", STOP, world, world.stop, count, be_due)
+
+
+def delivering(folder: str, count: int) -> dict[str, Any]:
+    """Medians of a SessionStart hook that gives a part of the block of a session with many notes, and of a bare start."""
+    place = many_notes(folder, MANY_NOTES)
+    payload = os.path.join(folder, "start.json")
+    more = {"hook_event_name": "SessionStart", "source": "compact"}
+    known = {"session_id": SESSION_WITH_NOTES, "transcript_path": place.transcript, "cwd": folder}
+    Path(payload).write_text(json.dumps({**known, **more}), encoding="utf-8")
+    world = World(place.home, payload, payload)
+    figures = pairs(f"SessionStart, a part of {MANY_NOTES} notes", START, world, payload, count)
+    give_again(world)
+    if not run([PYTHON, "-I", "-S", SCRIPT, *START], world, payload)[1]:
+        raise SystemExit("SessionStart delivered nothing at the end: its figure is not that of a delivery")
+    return figures
 
 
 def main() -> int:
@@ -159,16 +208,20 @@ def main() -> int:
         world = make_world(os.path.join(folder, "world"), SMALL)
         stop = pairs("Stop, nothing to do ", STOP, world, world.stop, options.pairs)
         prompt = pairs("prompt, nothing owed", PROMPT, world, world.stop, options.pairs)
-        start = pairs("SessionStart, a part", START, world, world.start, options.pairs)
-        give_again(world)
-        if not run([PYTHON, "-I", "-S", SCRIPT, *START], world, world.start)[1]:
-            print("SessionStart delivered nothing at the end: its figure is not that of a delivery")
+        started = starting(os.path.join(folder, "starting"), options.pairs)
+        start = delivering(os.path.join(folder, "delivering"), options.pairs)
         ours, bare = loaded_modules(world)
         added = sorted(set(ours) - set(bare))
         print(f"modules after Stop: {len(ours)}, of which a bare start has {len(bare)}; added: {' '.join(added)}")
         calls = compare_calls(folder)
+    for goal in (
+        Goal("Stop, nothing to do / a bare start", stop["ratio"], 1.5, at_most=True),
+        Goal("Stop that starts a maintainer / a bare start", started["ratio"], 2.5, at_most=True),
+        Goal("SessionStart, a part / a bare start", start["ratio"], 2.0, at_most=True),
+    ):
+        print(goal.line())
     if options.json:
-        figures = {"machine": machine, "stop": stop, "prompt": prompt, "session_start": start, "modules": ours, "added": added, "system_calls": calls}  # fmt: skip
+        figures = {"machine": machine, "stop": stop, "prompt": prompt, "stop_starting": started, "session_start": start, "modules": ours, "added": added, "system_calls": calls}  # fmt: skip
         facts.write(options.json, figures)
     return 0
 
