@@ -20,6 +20,7 @@ from obsmem.system import log
 from obsmem.system.paths import data_home
 from obsmem.tasks.deliver import make_block
 from obsmem.tasks.deliveries import describe, recent_deliveries
+from obsmem.tasks.doctor import unlogged_trouble
 from obsmem.tasks.entries import find_entry
 from obsmem.tasks.observe import local_clock, observe_clock
 from obsmem.tasks.remember import remember
@@ -250,6 +251,8 @@ def run_status(arguments: argparse.Namespace) -> int:
         say(f"block of {block['handle']}: {block['words']}")
     if value["trouble"]:
         say(f"trouble: {value['trouble']}")
+    for one in value["unlogged_trouble"]:
+        say(f"trouble: {one['what']} → {one['remedy']}")
     return 0
 
 
@@ -286,6 +289,7 @@ def _status_value(store: Store, home: str) -> dict[str, Any]:
             for one, found in recent_deliveries(store)
         ],
         "trouble": log.last_trouble(home, time.time()),
+        "unlogged_trouble": [check._asdict() for check in unlogged_trouble(home, os.getcwd())],
         "observe_after_tokens": store.config["observe_after_tokens"],
     }
 

@@ -11,7 +11,7 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from obsmem.core.errors import ObsmemError
@@ -26,6 +26,7 @@ from obsmem.tasks.deliver import command, installed_script
 from obsmem.tasks.doctor_hooks import check_harnesses, check_programs
 from obsmem.tasks.doctor_store import check_databases, check_deliveries, check_workers
 from obsmem.tasks.finding import BROKEN, GOOD, WARNING, Check
+from obsmem.tasks.install import still_named
 
 LEAST_VERSION = (3, 10)
 LEAST_FREE = 500 << 20  # bytes
@@ -42,8 +43,18 @@ class Where(NamedTuple):
 
 def diagnose(home: str, cwd: str) -> list[Check]:
     """Make every check. Nothing is raised: a check that cannot be made is a warning."""
+    return _make(CHECKS, home, cwd)
+
+
+def unlogged_trouble(home: str, cwd: str) -> list[Check]:
+    """What keeps hooks from working and from saying so in the log: no interpreter, no launcher, no place to write to."""
+    silent = [(name, check) for name, check in CHECKS if check in (_interpreter, _launcher, _disk)]
+    return [check for check in _make(silent, home, cwd) if check.level == BROKEN]
+
+
+def _make(checks: Iterable[tuple[str, Callable[[Where], Iterator[Check]]]], home: str, cwd: str) -> list[Check]:
     found: list[Check] = []
-    for name, check in CHECKS:
+    for name, check in checks:
         try:
             found += check(Where(home, cwd))
         except (ObsmemError, OSError, ValueError) as error:
@@ -81,6 +92,10 @@ def _launcher(where: Where) -> Iterator[Check]:
     path = launcher_path(where.home)
     again = f"run: {command()} install"
     text = os.fsdecode(read_bytes(path))
+    named = [] if text else still_named(where.home, where.cwd)
+    if named:
+        yield Check("launcher", BROKEN, f"{path} is gone, and {', '.join(named)} calls it", again)
+        return
     if not text:
         yield Check("launcher", WARNING, "there is none: nothing is installed", again)
         return

@@ -105,7 +105,8 @@ def test_a_data_folder_that_is_read_only_leaves_the_agent_alone(world: World) ->
         assert world.run(["touch", str(world.memory / "probe")], {}).status != 0
         _go_on(harness)
         evidence.assert_all_succeeded(world)
-        assert "1 session, " in _command(world, "status")
+        told = _command(world, "status")
+        assert "1 session, " in told and f"trouble: {world.memory} cannot be written" in told
         assert f"✗ disk: {world.memory} cannot be written" in _command(world, "doctor")
     assert {path: path.read_bytes() for path in world.memory.rglob("*") if path.is_file()} == before
 
@@ -142,4 +143,5 @@ def test_a_launcher_that_was_deleted_leaves_the_agent_alone(world: World) -> Non
     (world.memory / "launch").unlink()
     _go_on(harness)
     assert {call.status for call in world.calls()} == {127}, "which Claude Code shows to the user and goes on"
+    assert f"trouble: {world.memory / 'launch'} is gone" in _command(world, "status")
     assert installed.status(world)["sessions"] == 1, "what was kept is there"

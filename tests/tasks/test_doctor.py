@@ -13,7 +13,7 @@ from obsmem.harnesses import load
 from obsmem.harnesses.base import Source
 from obsmem.system.launcher import launcher_path, record_interpreter
 from obsmem.tasks import install
-from obsmem.tasks.doctor import diagnose, exit_status
+from obsmem.tasks.doctor import diagnose, exit_status, unlogged_trouble
 from obsmem.tasks.finding import BROKEN, GOOD, WARNING, Check
 from obsmem.tasks.ingest import ingest
 from obsmem.tasks.store import open_store
@@ -52,6 +52,15 @@ def test_a_sound_installation_has_no_remedy(home: str) -> None:
     assert {"interpreter", "launcher", "claude-code hooks", "disk", "store", "log", "observer", "switches"} <= {
         check.name for check in checks
     }
+
+
+def test_what_hooks_cannot_log_is_found_without_the_log(home: str) -> None:
+    assert unlogged_trouble(home, "") == []
+    os.unlink(launcher_path(home))
+    record_interpreter(home, "/nowhere/python3")
+    assert [check.name for check in unlogged_trouble(home, "")] == ["interpreter", "launcher"]
+    install.uninstall(home, "claude-code")
+    assert [check.name for check in unlogged_trouble(home, "")] == ["interpreter"], "nothing calls the launcher now"
 
 
 def lose_interpreter(home: str) -> None:
@@ -129,7 +138,7 @@ def fail_lately(home: str) -> None:
     [
         (lose_interpreter, "interpreter", BROKEN, "setup"),
         (lack_packages, "interpreter", BROKEN, "setup"),
-        (lose_launcher, "launcher", WARNING, "install"),
+        (lose_launcher, "launcher", BROKEN, "install"),
         (age_launcher, "launcher", WARNING, "install"),
         (lock_launcher, "launcher", BROKEN, "install"),
         (drop_a_handler, "claude-code hooks", BROKEN, "install claude-code"),
