@@ -75,6 +75,12 @@ export const ObservationalMemory = async (input, options) => {
     session.compacting = undefined
   }
 
+  /** Some of the session is being taken back, its compaction maybe: ask again what its next request is to carry. */
+  const forget = (session) => {
+    session.block = undefined
+    session.attempts = 0
+  }
+
   const onEvent = ({ event }) => {
     const properties = event?.properties ?? {}
     const info = properties.info ?? {}
@@ -82,6 +88,7 @@ export const ObservationalMemory = async (input, options) => {
     if (!id) return
     if (event.type === "session.created" || event.type === "session.updated") {
       if (text(info.parentID)) known(id).child = true
+      if (info.revert) forget(known(id))
     } else if (event.type === "session.compacted") {
       adopt(known(id))
     } else if (event.type === "session.deleted") {

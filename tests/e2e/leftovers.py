@@ -12,7 +12,7 @@ from .world import World
 # Written by the world itself, by us (``memory``), by the harness, or for it.
 _WORLD = {"home", "project", "memory", "calls", "temporary", "port", "requests.jsonl", "script.jsonl"}
 _HOME = (".claude", ".cache", ".local", ".npm", ".config")
-_TEMPORARY = ("claude", "node", ".")
+_TEMPORARY = ("claude", "opencode", "node", ".")
 _OURS = ("observational", "obsmem")
 
 

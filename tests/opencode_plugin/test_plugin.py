@@ -174,6 +174,19 @@ def test_a_compaction_that_failed_leaves_the_session_as_it_was(host: Host) -> No
     assert system(after) == [block("old")]
 
 
+def test_a_session_of_which_something_is_taken_back_is_asked_for_again(host: Host) -> None:
+    """What was taken back may be the compaction itself, or what its block says; and it may be given back."""
+    host.answers |= {"session.resumed": answer(""), COMPACTING: answer(block("new"))}
+    taken_back = event("session.updated", revert={"messageID": "msg_1"})
+    *_, before, _, _, after, again = host.run(
+        compacting(), request(prompt=SUMMARISER), event("session.compacted"), event("session.updated", title="x"),
+        request(), taken_back, taken_back, request(), request(),
+    )  # fmt: skip
+    assert system(before) == [block("new")]
+    assert system(after) == system(again) == []
+    assert host.events() == [COMPACTING, "session.resumed"]
+
+
 def test_two_sessions_at_once_do_not_mix(host: Host) -> None:
     for session in ("s1", "s2"):
         host.answers[f"session.resumed {session}"] = answer(block(session))
