@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from . import programs
+from .terminal import Terminal
 from .world import Ended, World
 
 NAME = "opencode"
@@ -75,6 +76,16 @@ class OpenCode:
                     self.session = str(json.loads(line)["sessionID"])
                     break
         return ended
+
+    def open_in(self, terminal: Terminal) -> None:
+        """Start it as a person would, in the session where there is one, and wait for its prompt."""
+        session = ["-s", self.session] if self.session else []
+        terminal.start([str(self._command), "--model", MODEL, *session], self.environment)
+        terminal.wait(lambda: "m1 scripted" in terminal.screen(), "its prompt")
+
+    def database(self) -> Path:
+        """Where it keeps its sessions."""
+        return self.world.home / ".local" / "share" / "opencode" / "opencode.db"
 
     def compact(self) -> Ended:
         """Ask for a compaction of the session, as ``/compact`` does."""
