@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from obsmem.core.errors import WorkerError
+from obsmem.core.model import RELEVANCES
 
 _LISTS = ("notes", "observations", "reflections", "drops", "drop", "dropped", "items", "facts", "results", "records")
 _IDS = (
@@ -32,6 +33,41 @@ FIELDS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     },
     "reflect": {"text": _TEXTS, "note_ids": ("note_ids", *_IDS)},
     "drop": {"note_id": ("note_id", "noteId", "id", "observation_id", "observationId"), "why": ("why", "reason")},
+}
+
+
+def _answer_schema(name: str, items: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": {name: {"type": "array", "items": items}},
+        "required": [name],
+        "additionalProperties": False,
+    }
+
+
+def _fields(**properties: Any) -> dict[str, Any]:
+    return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
+
+
+_ID_LIST = {"type": "array", "items": {"type": "string"}}
+# Task -> the JSON schema of an answer. Every property is required, since some providers accept no others.
+SCHEMAS: Mapping[str, Mapping[str, Any]] = {
+    "observe": _answer_schema(
+        "notes",
+        _fields(
+            text={"type": "string"},
+            relevance={"type": "string", "enum": list(RELEVANCES)},
+            entry_ids={"type": "array", "items": {"type": "integer"}},
+            at={"type": "string"},
+        ),
+    ),
+    "reflect": _answer_schema("reflections", _fields(text={"type": "string"}, note_ids=_ID_LIST)),
+    "drop": {
+        "type": "object",
+        "properties": {"ids": _ID_LIST},
+        "required": ["ids"],
+        "additionalProperties": False,
+    },
 }
 
 _THINKING = re.compile(r"<think(?:ing)?>.*?</think(?:ing)?>", re.DOTALL)

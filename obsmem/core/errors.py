@@ -55,11 +55,37 @@ class StoreTooNew(StoreError):
     """The store was written by a newer version of this program."""
 
 
+# What a worker's failure says about the worker: its answer was no use (ask it again, or another one); it cannot be
+# reached or is over its quota (leave it alone for a while); what it was sent does not fit into its window (send less);
+# or it is set up wrongly (until somebody mends that).
+FAULTS = ("answer", "unavailable", "overflow", "settings")
+
+
 class WorkerError(ObsmemError):
-    """A worker gave no usable answer. Coverage must not advance."""
+    """A worker gave no usable answer. Coverage must not advance.
+
+    ``fault`` is one of FAULTS. ``wait`` are the seconds that the other side asked for before it is called again; ``window``
+    and ``counted`` the tokens that a refusal named as its limit and as what it was sent; 0 where nothing was said.
+    ``answer`` is what the worker said, where its words could not be read.
+    """
 
     exit_code = 6
 
-    def __init__(self, message: str, *, retry: bool = False) -> None:
+    def __init__(
+        self,
+        message: str,
+        *,
+        retry: bool = False,
+        fault: str = "answer",
+        wait: float = 0.0,
+        window: int = 0,
+        counted: int = 0,
+        answer: str = "",
+    ) -> None:
         super().__init__(message)
         self.retry = retry
+        self.fault = fault
+        self.wait = wait
+        self.window = window
+        self.counted = counted
+        self.answer = answer

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 class HookEvent(tuple[str, ...]):
     """A harness's hook call in our words. ``kind``: turn_end | before_compact | session_start | session_end |
-    prompt | other. ``source`` says why a session started (startup, resume, clear, compact, fork, or what came)."""
+    prompt | other. ``source`` says why a session started (startup, resume, clear, compact, fork, or what came);
+    ``since`` is when the compaction was that it goes on after, in milliseconds, where the harness tells."""
 
     __slots__ = ()
-    _fields = ("kind", "name", "session_id", "transcript", "cwd", "source", "agent_id")
+    _fields = ("kind", "name", "session_id", "transcript", "cwd", "source", "agent_id", "since")
 
     def __new__(
         cls,
@@ -23,9 +24,10 @@ class HookEvent(tuple[str, ...]):
         cwd: str = "",
         source: str = "",
         agent_id: str = "",
+        since: str = "",
     ) -> HookEvent:
         """Make an event; everything but what happened may be unknown."""
-        return tuple.__new__(cls, (kind, name, session_id, transcript, cwd, source, agent_id))
+        return tuple.__new__(cls, (kind, name, session_id, transcript, cwd, source, agent_id, since))
 
     @property
     def kind(self) -> str:
@@ -61,6 +63,11 @@ class HookEvent(tuple[str, ...]):
     def agent_id(self) -> str:
         """The sub-agent that this is about; '' for the session itself."""
         return self[6]
+
+    @property
+    def since(self) -> str:
+        """When the compaction was that a session goes on after, in milliseconds; '' where nobody says."""
+        return self[7]
 
 
 class HookAnswer(tuple[str, ...]):

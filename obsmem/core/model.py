@@ -238,7 +238,8 @@ class Request(NamedTuple):
     """What a worker is asked. ``task`` is observe | reflect | drop; values for code, ``prompt`` for a model.
 
     ``chunk`` and ``cards`` (the facts of exactly that stretch) come with observe, ``state`` (the facts known before
-    it) too; ``memory`` with all three; ``limit`` is the most notes that a drop may retire.
+    it) too; ``memory`` with all three; ``limit`` is the most notes that a drop may retire. ``schema`` is the JSON schema
+    of the answer, for workers that can hold a model to one.
     """
 
     task: str
@@ -249,14 +250,18 @@ class Request(NamedTuple):
     state: tuple[Card, ...] = ()
     prompt: str = ""
     limit: int = 0
+    schema: Mapping[str, Any] = {}
 
 
 class Reply(NamedTuple):
     """A worker's answer. ``items`` are proposals (observe: text, relevance, entry_ids, at; reflect: text, note_ids;
-    drop: note_id). An empty list is a deliberate answer; failures are raised, never returned."""
+    drop: note_id). An empty list is a deliberate answer; failures are raised, never returned. ``text`` is the answer as
+    a model gave it; ``model`` what the other side says that it is."""
 
     items: tuple[Mapping[str, Any], ...]
     worker: str
     tokens_in: int = 0
     tokens_out: int = 0
     ms: int = 0
+    text: str = ""
+    model: str = ""

@@ -59,23 +59,25 @@ def rows(path: str, session_id: str) -> Iterator[Row]:
             yield _row("part", part, str(part.get("message_id") or ""))
 
 
-def last_summary(path: str, session_id: str) -> str:
-    """The words of the newest summary that took the place of a session's history; '' where it has none, where summing up
-    failed, or where the session is a sub-agent's. Raises OSError where the database cannot be read."""
+def last_summary(path: str, session_id: str) -> tuple[str, int]:
+    """(words, time in milliseconds) of the newest summary that took the place of a session's history; ('', 0) where it has
+    none, where summing up failed, or where the session is a sub-agent's. Raises OSError where the database cannot be read."""
     with closing(_Connection(path)) as connection:
         session = next(connection.select("SELECT * FROM session WHERE id=?", session_id), {})
         if session.get("parent_id"):
-            return ""
+            return "", 0
         newest_first = (
-            "SELECT id, data FROM message WHERE session_id=? AND data LIKE ? ORDER BY time_created DESC, id DESC"
+            "SELECT id, data, time_created FROM message WHERE session_id=? AND data LIKE ?"
+            " ORDER BY time_created DESC, id DESC"
         )
         for message in connection.select(newest_first, session_id, '%"summary"%'):
             info = parsed(_as_text(message["data"]))
             if voice_of(info).summary and not info.get("error"):
                 parts = connection.select("SELECT data FROM part WHERE message_id=? ORDER BY id", str(message["id"]))
                 said = [part for row in parts if (part := parsed(_as_text(row["data"]))).get("type") == "text"]
-                return "".join(str(part.get("text") or "") for part in said)
-    return ""
+                text = "".join(str(part.get("text") or "") for part in said)
+                return text, _whole(message["time_created"])
+    return "", 0
 
 
 def _by_time(session: dict[str, Any]) -> tuple[int, str]:

@@ -37,8 +37,10 @@ def read_event(event: str, payload: Mapping[str, Any]) -> HookEvent:
     session_id = text_of(payload, "sessionID")
     source = text_of(payload, "source") or ("startup" if event == "session.created" else "")
     database = text_of(payload, "db") or _default_database()
+    since = 0
     if event == "session.resumed":
-        source = "compact" if _wants_block(database, session_id) else "resume"
+        since = _wants_block_since(database, session_id)
+        source = "compact" if since else "resume"
     return HookEvent(
         kind=EVENTS.get(event, "other"),
         name=event,
@@ -47,18 +49,20 @@ def read_event(event: str, payload: Mapping[str, Any]) -> HookEvent:
         cwd=text_of(payload, "directory"),
         source=source,
         agent_id=session_id if text_of(payload, "parentID") else "",
+        since=str(since or ""),
     )
 
 
-def _wants_block(database: str, session_id: str) -> bool:
+def _wants_block_since(database: str, session_id: str) -> int:
+    """When the session was compacted, in milliseconds; 0 where it wants no block."""
     from obsmem.harnesses.base import OWN_BLOCK  # only where a session is seen for the first time
     from obsmem.harnesses.opencode_database import last_summary
 
     try:
-        summary = last_summary(database, session_id)
+        summary, at = last_summary(database, session_id)
     except OSError:
-        return False
-    return bool(summary) and not summary.startswith(OWN_BLOCK)
+        return 0
+    return max(1, at) if summary and not summary.startswith(OWN_BLOCK) else 0
 
 
 def _default_database() -> str:

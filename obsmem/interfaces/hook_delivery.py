@@ -41,7 +41,11 @@ def block_for_start(
     """(text for the model, outcome for the log) of one session-start handler; ``part`` is (k, n) of its ``--part``."""
     number, of = part
     if module.KEEPS_BLOCK:
-        return ("", "") if what.source in ("startup", "clear", "resume") else _repeat(home, script, folder, work)
+        return (
+            ("", "")
+            if what.source in ("startup", "clear", "resume")
+            else _repeat(home, script, folder, work, what.since)
+        )
     if what.source == "resume":
         parts = freeze_for_resume(folder, time.time())
     elif what.source not in ("startup", "clear"):
@@ -110,12 +114,12 @@ def _make(home: str, script: str, folder: str, work: list[str]) -> list[str] | N
     return parts
 
 
-def _repeat(home: str, script: str, folder: str, work: list[str]) -> tuple[str, str]:
+def _repeat(home: str, script: str, folder: str, work: list[str], since: str) -> tuple[str, str]:
     """The block that is kept since the last compaction. Where none is (it happened before we were here, or had no time
-    for us), one is made now and kept from here on."""
-    parts = kept(folder)
+    for us, or a later one was taken back), one is made now and kept from here on."""
+    parts = kept(folder, since)
     if not parts:
         arguments = ["maintain", *work, "--before-compact", "--seconds", WORK_SECONDS]
         process.run(home, script, arguments, RENDER_SECONDS)
-        parts = keep(folder)
+        parts = keep(folder, since)
     return "\n".join(parts), f"{len(parts)}-parts" if parts else ""

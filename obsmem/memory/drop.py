@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from obsmem.core.answers import parse_answer
+from obsmem.core.answers import SCHEMAS, parse_answer
 from obsmem.core.clock import Clock, utc_minute
 from obsmem.core.model import RELEVANCES, Memory, Note, Request
 from obsmem.memory.lines import line, pool
@@ -73,7 +73,7 @@ def build(memory: Memory, session: str, most: int, target: int, memory_cap: int,
     )
     answer = 'ANSWER with one JSON object and nothing else: {"ids": ["...", "..."]}\nIf none can go, answer {"ids": []}'
     prompt = assemble(RULES, figures, memory_section(prior), answer)
-    return Request(task="drop", session=session, memory=memory, prompt=prompt, limit=most)
+    return Request(task="drop", session=session, memory=memory, prompt=prompt, limit=most, schema=SCHEMAS["drop"])
 
 
 def parse(text: str) -> list[dict[str, Any]]:

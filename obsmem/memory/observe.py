@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Container, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from obsmem.core.answers import parse_answer
+from obsmem.core.answers import SCHEMAS, parse_answer
 from obsmem.core.clean import one_line
 from obsmem.core.clock import Clock, read_minute, utc_minute
 from obsmem.core.ids import content_id, entry_id
@@ -60,6 +60,7 @@ def build(
         cards=tuple(cards),
         state=tuple(state),
         prompt=prompt,
+        schema=SCHEMAS["observe"],
     )
 
 

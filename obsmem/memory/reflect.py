@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from obsmem.core.answers import parse_answer
+from obsmem.core.answers import SCHEMAS, parse_answer
 from obsmem.core.clean import strip_controls
 from obsmem.core.clock import Clock, utc_minute
 from obsmem.core.ids import content_id
@@ -55,7 +55,9 @@ def build(memory: Memory, state: Sequence[Card], session: str, memory_cap: int, 
     """Make the request; ``memory_cap`` is in tokens. ``state`` are the cards, for workers that read values."""
     prior = prior_memory(memory, memory_cap, clock, tiers(memory.notes, memory.reflections))
     prompt = assemble(RULES, memory_section(prior), ANSWER)
-    return Request(task="reflect", session=session, memory=memory, state=tuple(state), prompt=prompt)
+    return Request(
+        task="reflect", session=session, memory=memory, state=tuple(state), prompt=prompt, schema=SCHEMAS["reflect"]
+    )
 
 
 def parse(text: str) -> list[dict[str, Any]]:

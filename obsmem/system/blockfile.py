@@ -144,20 +144,30 @@ def end_waiting(folder: str) -> None:
         remove(os.path.join(folder, name))
 
 
-def keep(folder: str) -> list[str]:
+def keep(folder: str, since: str = "") -> list[str]:
     """Make the rendering that is due the one that is kept until the next compaction, and give its parts; none are kept
-    where none is due, since an older one would be older than the compaction."""
+    where none is due, since an older one would be older than the compaction. ``since`` (milliseconds) is when that was
+    where it was before now: the file gets its time."""
     kept = os.path.join(folder, KEPT)
     try:
         os.replace(os.path.join(folder, DUE), kept)
+        if since:
+            os.utime(kept, (int(since) / 1000, int(since) / 1000))
     except OSError:
         remove(kept)
     return read(kept)[1]
 
 
-def kept(folder: str) -> list[str]:
-    """The parts of the block that is kept until the next compaction; none where none is."""
-    return read(os.path.join(folder, KEPT))[1]
+def kept(folder: str, since: str) -> list[str]:
+    """The parts of the block that is kept until the next compaction; none where none is, or where it is younger than the
+    last compaction, at ``since`` (milliseconds): then it was made for one that was taken back, or that failed."""
+    path = os.path.join(folder, KEPT)
+    try:
+        if since and os.stat(path).st_mtime * 1000 > int(since) + 1:  # its own is at most rounded down
+            return []
+    except OSError:
+        pass  # nothing is kept
+    return read(path)[1]
 
 
 def begin_making(folder: str, now: float) -> bool:

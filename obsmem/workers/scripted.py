@@ -41,7 +41,7 @@ class Scripted:
         """Give the next answer, or the one for this request. Raises WorkerError where there is none."""
         self.asked.append(request)
         answer = self._pick(request)
-        tokens = {}
+        tokens: dict[str, Any] = {}
         if isinstance(answer, Mapping):
             if "error" in answer:
                 raise WorkerError(str(answer["error"]), retry=bool(answer.get("retry", False)))
