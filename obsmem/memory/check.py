@@ -18,9 +18,11 @@ _ID = re.compile(r"(?:([a-z2-7]{4,26})\.)?(\d{1,12})\Z")
 def citations(ids: Any, chunk: Chunk) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Split cited ids into those that the chunk shows, in its order and once each, and those that it does not.
 
-    Takes a list or a string; each id as ``7c2e.812``, ``812``, ``812`` as a number, or in brackets.
+    Takes a list or a string; each as the number that the chunk gives an entry (``12``, ``[12]``), or as its id
+    (``7c2e.812``).
     """
     asked = ids if isinstance(ids, (list, tuple)) else re.split(r"[,;\s]+", ids) if isinstance(ids, str) else [ids]
+    numbered = dict(enumerate(chunk.shown, 1))
     known: set[str] = set()
     unknown: list[str] = []
     for item in asked:
@@ -28,7 +30,11 @@ def citations(ids: Any, chunk: Chunk) -> tuple[tuple[str, ...], tuple[str, ...]]
         if not name:
             continue
         match = _ID.match(name)
-        full = f"{match.group(1) or chunk.session}.{int(match.group(2))}" if match else name
+        full = name
+        if match and match.group(1):
+            full = f"{match.group(1)}.{int(match.group(2))}"
+        elif match:
+            full = numbered.get(int(match.group(2)), name)
         if full in chunk.shown:
             known.add(full)
         else:

@@ -7,6 +7,7 @@ silently: a mark says so, and the whole entry can be recalled.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -20,6 +21,9 @@ from obsmem.core.tokens import estimate, excerpt
 DEFAULT_CAP = 60_000
 SMALLEST_CAP = 256
 WINDOW_SHARE = 5  # a fifth of a model's window: an estimate may be off, and memory and answer need room too
+
+# A line that begins as an entry's label does is moved in by a blank: nobody's words can pass for another entry.
+_FORGED = re.compile(r"^(\[\d+\])", re.MULTILINE)
 
 OMISSION = "\n[… the middle is left out here to save room; the whole entry is kept and can be recalled …]\n"
 
@@ -53,12 +57,12 @@ def select(entries: Sequence[Entry], session: str, cap: int, clock: Clock = utc_
     answered = {entry.call_id for entry in waiting if entry.kind == "tool_result" and entry.call_id}
     pieces: list[_Piece] = []
     open_calls: set[str] = set()
-    used = 0
+    used = spoken = 0
     last_whole = 0  # how many pieces end where every call has its result, past half of the cap
     day = ""
     for entry in waiting:
         minute = clock(entry.at)
-        label = _label(entry, session, minute if minute[:10] != day else minute[11:] or minute)
+        label = _label(entry, spoken + 1, minute if minute[:10] != day else minute[11:] or minute)
         piece = _piece(entry, label, cap, alone=not used)
         if used + piece.cost > cap:
             if used:
@@ -67,6 +71,7 @@ def select(entries: Sequence[Entry], session: str, cap: int, clock: Clock = utc_
         used += piece.cost
         day = minute[:10] if piece.words else day
         pieces.append(piece)
+        spoken += bool(piece.words)
         if entry.kind == "tool_call" and entry.call_id in answered:
             open_calls.add(entry.call_id)
         elif entry.kind == "tool_result":
@@ -77,8 +82,8 @@ def select(entries: Sequence[Entry], session: str, cap: int, clock: Clock = utc_
 
 
 def readable(text: str) -> str:
-    """An entry's words as a model or a person may see them: masked, no control characters, no encoded bulk."""
-    return leave_out_encoded(mask(strip_controls(text))).strip("\n")
+    """An entry's words as a model may see them: masked, no control characters, no encoded bulk, no forged label."""
+    return _FORGED.sub(r" \1", leave_out_encoded(mask(strip_controls(text))).strip("\n"))
 
 
 def _piece(entry: Entry, label: str, cap: int, *, alone: bool) -> _Piece:
@@ -99,7 +104,7 @@ def _piece(entry: Entry, label: str, cap: int, *, alone: bool) -> _Piece:
     return _Piece(entry, label, words, cost + label_cost)
 
 
-def _label(entry: Entry, session: str, minute: str) -> str:
+def _label(entry: Entry, number: int, minute: str) -> str:
     who = {"human": "user", "tool": "tool"}.get(entry.speaker, "agent")
     if entry.kind == "tool_call":
         who = f"{who} calls {entry.tool or 'a tool'}"
@@ -110,7 +115,7 @@ def _label(entry: Entry, session: str, minute: str) -> str:
         outcome = f" (exit {entry.exit_code})"
     elif entry.ok is False:
         outcome = " (failed)"
-    return f"[{entry_id(session, entry.seq)}] {who} {minute}{outcome}: "
+    return f"[{number}] {who} {minute}{outcome}: "
 
 
 def _chunk(pieces: Sequence[_Piece], session: str) -> Chunk:

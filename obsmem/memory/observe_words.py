@@ -29,8 +29,8 @@ HOW TO WRITE A NOTE
 - No note at all is a good answer when nothing new was said.
 
 HOW TO CITE
-- Each entry begins with its id in brackets, such as [7c2e.812]. Give the ids of the entries that a note rests on: as few
-  as prove it, never all of them, never one that is not printed here. A note with an id that is not here is thrown away.
+- Each entry begins with its number in brackets, such as [12]. Give the numbers of the entries that a note rests on: as
+  few as prove it, never all of them, never one that is not printed here. A note with such a number is thrown away.
 
 HOW IMPORTANT IS IT
 - critical: who the user is, lasting preferences, corrections, prohibitions, and finished work that must not be done again.
@@ -41,8 +41,8 @@ HOW IMPORTANT IS IT
 "tests passed" is low. "User is colour-blind: no red-green in charts" is critical.
 
 EXAMPLES
-bad:  {"text": "The user gave some feedback about the parser and it was fixed.", "entry_ids": ["7c2e.3", "7c2e.4", "7c2e.5"]}
-good: {"text": "Fixed: parse_config in src/config.py:88 dropped the last key; user had reported it.", "entry_ids": ["7c2e.5"]}
+bad:  {"text": "The user gave some feedback about the parser and it was fixed.", "entry_ids": [3, 4, 5]}
+good: {"text": "Fixed: parse_config in src/config.py:88 dropped the last key; user had reported it.", "entry_ids": [5]}
 bad:  {"text": "The root cause is a race condition."}            (the agent only guessed)
 good: {"text": "Agent suspects a race in flush(); not yet reproduced."}
 bad:  {"text": "User wants dark mode."}                          (the user asked a question)
@@ -51,7 +51,7 @@ good: {"text": "User asked whether dark mode is possible."}
 
 ANSWER = """\
 ANSWER with one JSON object and nothing else:
-{"notes": [{"text": "...", "relevance": "low|medium|high|critical", "entry_ids": ["..."], "at": "YYYY-MM-DD HH:MM"}]}
+{"notes": [{"text": "...", "relevance": "low|medium|high|critical", "entry_ids": [1], "at": "YYYY-MM-DD HH:MM"}]}
 "at" is when it happened, by the times in the transcript; leave it out if you do not know. If nothing is worth a note, answer
 {"notes": []}
 """

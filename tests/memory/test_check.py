@@ -12,15 +12,15 @@ CHUNK = chunk_of(user(7, "a"), agent(812, "b"), result(813, "c"))
     "ids",
     [
         ["abcd.812"],
-        ["812"],
+        ["2"],
         ["[abcd.812]"],
-        [812],
+        [2],
         "abcd.812",
-        "[812]",
+        "[2]",
         ["`abcd.812`"],
-        ["#812"],
-        [" abcd.812 ", 812],
-        812,
+        ["#2"],
+        [" abcd.812 ", 2],
+        2,
     ],
 )
 def test_an_id_may_be_written_in_many_ways(ids: object) -> None:
@@ -28,13 +28,13 @@ def test_an_id_may_be_written_in_many_ways(ids: object) -> None:
 
 
 def test_ids_come_back_once_and_in_the_order_of_the_chunk() -> None:
-    assert citations(["813", "7", "abcd.813"], CHUNK) == (("abcd.7", "abcd.813"), ())
-    assert citations("813, 7", CHUNK)[0] == ("abcd.7", "abcd.813")
+    assert citations(["3", "1", "abcd.813"], CHUNK) == (("abcd.7", "abcd.813"), ())
+    assert citations("3, 1", CHUNK)[0] == ("abcd.7", "abcd.813")
 
 
-@pytest.mark.parametrize("name", ["814", "efgh.812", "note 1", "abcd.8120", "812.5", "-812"])
+@pytest.mark.parametrize("name", ["4", "0", "812", "efgh.812", "note 1", "abcd.8120", "2.5", "-2"])
 def test_an_id_that_was_not_shown_is_unknown(name: str) -> None:
-    known, unknown = citations([name, 812], CHUNK)
+    known, unknown = citations([name, 2], CHUNK)
     assert known == ("abcd.812",) and unknown
 
 
