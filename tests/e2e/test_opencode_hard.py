@@ -269,8 +269,26 @@ def test_a_block_goes_with_the_compaction_that_was_undone(world: World) -> None:
         _say(terminal, "Everything else stays.")
         said = "\n".join(wire.texts(_last(world)))
         assert TABS in said and "Nightjar" not in said
+        _leave(terminal)
+
+
+def test_the_block_before_counts_again_where_a_second_compaction_was_undone(world: World) -> None:
+    """Without what was taken back, and the same in a new process."""
+    harness = _start(world)
+    with open_terminal(world) as terminal:
+        harness.open_in(terminal)
+        _say(terminal, TABS)
         _compact(terminal)
-        _say(terminal, "And now?")
+        _say(terminal, NAME)
+        _compact(terminal)
+        _say(terminal, "What is next?")
+        assert NAME in _block(_last(world))
+        for number, prompt in enumerate(("What is next?", "", NAME), 1):
+            _undo(terminal, prompt, number)
+        _say(terminal, "Everything else stays.")
         _leave(terminal)
     block = _block(_last(world))
-    assert TABS in block and "Everything else stays." in block and "Nightjar" not in block
+    assert TABS in block and "Nightjar" not in block
+    (harness.session,) = set(_events(world, "session.idle"))
+    assert harness.turn("Go on.").status == 0
+    assert _block(_last(world)) == block

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from obsmem import harnesses
-from obsmem.core.model import HookAnswer
+from obsmem.core.model import HookAnswer, HookEvent
 from obsmem.harnesses import cursor
 from obsmem.harnesses.base import WORKER_MARK, Raw, Source
 from obsmem.harnesses.cursor_rows import row_line
@@ -305,12 +305,12 @@ def test_a_payload_becomes_an_event(event: str, kind: str, source: str) -> None:
         "trigger": "auto",
     }
     found = cursor.read_event(event, payload)
-    assert found == (kind, event, "c1", "/t/c1.jsonl", "/home/u/lantern", source, "")
+    assert found == HookEvent(kind, event, "c1", "/t/c1.jsonl", "/home/u/lantern", source)
 
 
 @pytest.mark.parametrize("payload", [{}, {"conversation_id": 7, "workspace_roots": {}, "transcript_path": None}])
 def test_an_odd_payload_is_an_event_without_values(payload: dict[str, Any]) -> None:
-    assert cursor.read_event("stop", payload) == ("turn_end", "stop", "", "", "", "", "")
+    assert cursor.read_event("stop", payload) == HookEvent("turn_end", "stop")
 
 
 def test_context_goes_only_where_cursor_takes_it() -> None:

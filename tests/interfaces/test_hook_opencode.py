@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -28,14 +29,22 @@ class Talk:
     def say(self, role: str, text: str, **more: Any) -> None:
         """Append a message with one part."""
         self.count += 1
-        self.database.message(f"msg_{self.count}", role, self.count * 1000, **more)
-        self.database.part(f"prt_{self.count}", f"msg_{self.count}", self.count * 1000, {"type": "text", "text": text})
+        now = int(time.time() * 1000)
+        self.database.message(f"msg_{self.count}", role, now, time={"created": now}, **more)
+        self.database.part(f"prt_{self.count}", f"msg_{self.count}", now, {"type": "text", "text": text})
 
     def compact(self, text: str = "A summary by somebody else.", **more: Any) -> str:
         """What the plugin gets before a compaction; then the compaction happens."""
         block = self.ask(COMPACTING)
         self.say("assistant", text, summary=True, mode="compaction", **more)
         return block
+
+    def forget(self, *messages: str) -> None:
+        """Delete messages, as OpenCode does at the next prompt after they were taken back."""
+        with self.database.connection as connection:
+            for message in messages:
+                connection.execute("DELETE FROM part WHERE message_id=?", (message,))
+                connection.execute("DELETE FROM message WHERE id=?", (message,))
 
     def ask(self, event: str, **changes: Any) -> str:
         """The block in the answer to an event; '' for none."""
@@ -72,6 +81,19 @@ def test_a_session_that_goes_on_gets_the_same_bytes_until_the_next_compaction(ta
     assert "Nightjar" in second and talk.ask(RESUMED) == second
 
 
+def test_a_compaction_that_was_taken_back_takes_its_block_with_it(talk: Talk) -> None:
+    """The one before it counts again: its block is made anew, without what was taken back, and kept from then on."""
+    talk.compact()
+    talk.say("user", "third wish: rename it to Nightjar")
+    last = talk.count
+    assert "Nightjar" in talk.compact()
+    talk.forget(f"msg_{last}", f"msg_{talk.count}")
+    talk.say("user", "fourth wish")
+    block = talk.ask(RESUMED)
+    assert "second wish" in block and "Nightjar" not in block
+    assert talk.ask(RESUMED) == block
+
+
 def test_a_session_that_was_never_compacted_gets_nothing(talk: Talk) -> None:
     assert talk.ask(RESUMED) == ""
     assert not list(talk.place.home.glob("*.db"))
@@ -82,6 +104,16 @@ def test_a_session_that_was_compacted_before_we_came_gets_a_block_that_is_then_k
     block = talk.ask(RESUMED)
     assert "second wish" in block and "somebody else" not in block
     talk.say("user", "third wish")
+    assert talk.ask(RESUMED) == block
+
+
+def test_a_compaction_that_failed_after_another_does_not_make_the_block_change_with_each_process(talk: Talk) -> None:
+    talk.compact()
+    talk.say("user", "third wish: rename it to Nightjar")
+    talk.compact(error={"name": "APIError", "data": {"message": "gone"}})
+    block = talk.ask(RESUMED)
+    assert "Nightjar" in block
+    talk.say("user", "fourth wish")
     assert talk.ask(RESUMED) == block
 
 
