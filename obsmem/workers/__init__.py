@@ -14,6 +14,7 @@ from obsmem.core.errors import UsageError
 REGISTRY: dict[str, str] = {
     "extractive": "obsmem.workers.extractive",
     "scripted": "obsmem.workers.scripted",
+    "command": "obsmem.workers.command",
 }
 
 

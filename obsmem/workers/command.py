@@ -1,0 +1,199 @@
+"""Any program as a model: the prompt on its standard input, the answer on its standard output.
+
+Owns the options and one call. Invariant: each call has an empty working folder, a scrubbed environment and a hard
+deadline, and leaves neither a file nor a process; the prompt is never an argument, which other users could read.
+"""
+
+from __future__ import annotations
+
+import copy
+import os
+import shutil
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from obsmem.core.errors import ConfigError, WorkerError
+from obsmem.core.model import Reply, Request
+from obsmem.workers.base import ANSWER_LIMIT, ANSWER_TOKENS, DEADLINE_SECONDS, reply, setting
+from obsmem.workers.command_base import TROUBLES, Answer, Output, failure
+from obsmem.workers.command_environment import scrubbed
+from obsmem.workers.command_process import Ended, Folder, open_folder, run
+
+KIND = "command"
+MODEL_MARK = "{model}"
+
+OPTIONS: dict[str, Any] = {
+    "type": "object",
+    "additionalProperties": False,
+    "properties": {
+        "kind": {"const": KIND, "description": "command: a program is the model"},
+        "name": {
+            "type": "string",
+            "minLength": 1,
+            "description": "what it is called in 'worker_calls' and messages; default: command:PROGRAM",
+        },
+        "run": {
+            "type": "array",
+            "items": {"type": "string"},
+            "minItems": 1,
+            "description": "program and arguments; the prompt is its standard input, the answer its standard output; "
+            "{model} in an argument stands for 'model'",
+        },
+        "model": {"type": "string", "description": "the model to ask for; default: the program's own choice"},
+        "window": {
+            "type": "integer",
+            "minimum": 0,
+            "description": "tokens that prompt and answer together may have; 0: nobody knows",
+        },
+        "answer_tokens": {
+            "type": "integer",
+            "minimum": 1,
+            "description": f"tokens that an answer may have; default {ANSWER_TOKENS}",
+        },
+        "timeout_seconds": {
+            "type": "number",
+            "exclusiveMinimum": 0,
+            "description": f"seconds after which the program is killed; default {DEADLINE_SECONDS:.0f}",
+        },
+        "environment": {
+            "type": "array",
+            "items": {"type": "string", "minLength": 1},
+            "description": "names of further environment variables that the program may see, its key's for example",
+        },
+        "alone": {
+            "type": "boolean",
+            "description": "true: no two calls at the same time on one machine; default: false",
+        },
+    },
+    "required": ["kind", "run"],
+}
+
+
+def make(options: Mapping[str, Any]) -> Command:
+    """A worker from its entry in the configuration. Raises ConfigError."""
+    _check(options)
+    return Command(options)
+
+
+def _check(options: Mapping[str, Any]) -> None:
+    import jsonschema  # costs 130 ms: not on the hook path
+
+    for error in jsonschema.Draft202012Validator(OPTIONS).iter_errors(dict(options)):
+        key = ".".join(str(part) for part in error.absolute_path)
+        where = f"{key!r} of a command worker" if key else "a command worker"
+        raise ConfigError(f"Wrong configuration of {where}: {error.message}. Correct its entry in 'workers'.")
+    marked = any(MODEL_MARK in word for word in options["run"])
+    if marked != bool(options.get("model")):
+        raise ConfigError(
+            f"A command worker has 'model' without {MODEL_MARK} in 'run', or the other way round, so that the program "
+            f"would not learn its model. Give both or neither."
+        )
+    program = os.path.expanduser(options["run"][0])
+    if os.path.dirname(program) and not os.path.isabs(program):
+        raise ConfigError(
+            f"'run' of a command worker names {program!r}, which depends on the working folder, and each call has a new "
+            "one. Give an absolute path, or a name that is found on PATH."
+        )
+
+
+class Command:
+    """A program of the user's as a model."""
+
+    def __init__(self, options: Mapping[str, Any]) -> None:
+        self._run = [str(word) for word in options["run"]]
+        self.NAME: str = setting(options, "name", f"{KIND}:{os.path.basename(self._run[0])}")
+        self.model: str = setting(options, "model", "")
+        self.window: int = setting(options, "window", 0)
+        self.answer_tokens: int = setting(options, "answer_tokens", ANSWER_TOKENS)
+        self.alone: bool = setting(options, "alone", False)
+        self._seconds = float(setting(options, "timeout_seconds", DEADLINE_SECONDS))
+        self._names: list[str] = setting(options, "environment", [])
+
+    def with_model(self, model: str) -> Command:
+        """The same worker asking for another model. Raises ConfigError where the program could not be told."""
+        if not any(MODEL_MARK in word for word in self._run):
+            raise ConfigError(
+                f"The worker {self.NAME} cannot be asked for the model {model!r}: put {MODEL_MARK} into its 'run'."
+            )
+        other = copy.copy(self)
+        other.model = model
+        return other
+
+    def ask(self, request: Request) -> Reply:
+        """Put the request's prompt to the program. Raises WorkerError."""
+        started = time.monotonic()
+        with open_folder() as folder:
+            answer = self._answer(request, folder)
+        return reply(
+            request,
+            self.NAME,
+            answer.text,
+            tokens_in=answer.tokens_in,
+            tokens_out=answer.tokens_out,
+            model=answer.model or self.model,
+            ms=int((time.monotonic() - started) * 1000),
+        )
+
+    def _answer(self, request: Request, folder: Folder) -> Answer:
+        environment = scrubbed(self._names, temporary=folder.temporary)
+        argv = [word.replace(MODEL_MARK, self.model) for word in self._run]
+        argv[0] = found(argv[0], environment, self.NAME)
+        output = talk(self.NAME, argv, folder, environment, request.prompt, self._seconds)
+        if output.status:
+            said = (
+                f"The program of the worker {self.NAME} failed with status {output.status}. Run it by hand to see why."
+            )
+            raise failure(self.NAME, f"{output.stderr}\n{output.stdout}", TROUBLES, said)
+        return Answer(output.stdout)
+
+
+def found(program: str, environment: Mapping[str, str], name: str) -> str:
+    """The absolute path of a program. Raises WorkerError (fault ``settings``) where there is none."""
+    path = shutil.which(os.path.expanduser(program), path=environment.get("PATH", os.defpath))
+    if path is None:
+        raise WorkerError(
+            f"The program {program!r} of the worker {name} is not found, or may not be run. Install it, or correct its "
+            "path in 'workers'.",
+            fault="settings",
+        )
+    return os.path.abspath(path)
+
+
+def talk(
+    name: str, argv: list[str], folder: Folder, environment: Mapping[str, str], prompt: str, seconds: float
+) -> Output:
+    """Run a program on a prompt. Raises WorkerError where it did not end by itself or said nothing."""
+    folder.write("prompt", prompt)
+    try:
+        ended = run(argv, folder, environment, seconds)
+    except OSError as error:
+        raise WorkerError(
+            f"The program of the worker {name} cannot be started ({type(error).__name__}). Install it again, or correct "
+            "its path in 'workers'.",
+            fault="settings",
+        ) from error
+    if ended.status is None:
+        raise _killed(name, ended, seconds)
+    output = Output(ended.status, folder.read("stdout"), folder.read("stderr"), folder)
+    if not ended.status and not output.stdout.strip():
+        raise WorkerError(
+            f"The program of the worker {name} ended well and printed nothing. Nothing was read as covered; it will be "
+            "asked again.",
+            retry=True,
+        )
+    return output
+
+
+def _killed(name: str, ended: Ended, seconds: float) -> WorkerError:
+    if ended.why == "long":
+        return WorkerError(
+            f"The program of the worker {name} printed more than {ANSWER_LIMIT} bytes and was killed. Nothing was kept.",
+            retry=True,
+        )
+    return WorkerError(
+        f"The program of the worker {name} did not end within {seconds:g} s and was killed. Raise 'timeout_seconds', or "
+        "choose a faster model.",
+        retry=True,
+        fault="unavailable",
+    )
