@@ -203,6 +203,7 @@ class Chunk(NamedTuple):
 
     ``text`` is what a model reads; ``shown`` maps each entry id to exactly the words that stand in ``text`` for it,
     which is also what citations and grounding are checked against. ``entries`` are exactly the stretch that the call covers.
+    ``cap`` is the most tokens that it was allowed.
     """
 
     session: str
@@ -212,6 +213,7 @@ class Chunk(NamedTuple):
     text: str
     shown: Mapping[str, str]
     tokens: int
+    cap: int = 0
 
 
 class Memory(NamedTuple):

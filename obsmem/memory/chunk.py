@@ -78,7 +78,7 @@ def select(entries: Sequence[Entry], session: str, cap: int, clock: Clock = utc_
             open_calls.discard(entry.call_id)
         if not open_calls and used * 2 > cap:
             last_whole = len(pieces)
-    return _chunk(pieces, session) if pieces else None
+    return _chunk(pieces, session, cap) if pieces else None
 
 
 def readable(text: str) -> str:
@@ -118,7 +118,7 @@ def _label(entry: Entry, number: int, minute: str) -> str:
     return f"[{number}] {who} {minute}{outcome}: "
 
 
-def _chunk(pieces: Sequence[_Piece], session: str) -> Chunk:
+def _chunk(pieces: Sequence[_Piece], session: str, cap: int) -> Chunk:
     spoken = [piece for piece in pieces if piece.words]
     text = "\n\n".join(piece.label + piece.words for piece in spoken)
     return Chunk(
@@ -129,4 +129,5 @@ def _chunk(pieces: Sequence[_Piece], session: str) -> Chunk:
         text=text,
         shown={entry_id(session, piece.entry.seq): piece.words for piece in spoken},
         tokens=min(sum(piece.cost for piece in pieces), estimate(text)) if text else 0,
+        cap=cap,
     )

@@ -70,9 +70,16 @@ def parse(text: str) -> list[dict[str, Any]]:
 
 
 def accept(
-    reply: Reply, chunk: Chunk, existing_ids: Container[str], now_ms: int, clock: Clock = utc_minute
+    reply: Reply,
+    chunk: Chunk,
+    existing_ids: Container[str],
+    now_ms: int,
+    clock: Clock = utc_minute,
+    *,
+    only_grounded: bool = False,
 ) -> Accepted:
-    """Turn proposals into notes, each judged alone. ``now_ms`` bounds the times that a model may give."""
+    """Turn proposals into notes, each judged alone. ``now_ms`` bounds the times that a model may give. With
+    ``only_grounded`` a note is refused if the cited entries do not have all of its names and numbers."""
     entries = {entry_id(chunk.session, entry.seq): entry for entry in chunk.entries}
     notes: dict[str, Note] = {}
     rejected: list[tuple[str, Mapping[str, Any]]] = []
@@ -85,6 +92,9 @@ def accept(
             rejected.append((reason, proposal))
             continue
         note = _note(text, cited, proposal, chunk, entries, now_ms, clock)
+        if only_grounded and note.missing:
+            rejected.append((f"has {note.missing[0][:40]}, which the cited entries do not have", proposal))
+            continue
         if note.id in notes or note.id in existing_ids:
             duplicates += 1
         else:

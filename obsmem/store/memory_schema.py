@@ -60,4 +60,16 @@ def _create(connection: sqlite3.Connection) -> None:
         connection.execute(statement)
 
 
-MIGRATIONS: tuple[Migration, ...] = (("m001_create", _create),)
+def _spend(connection: sqlite3.Connection) -> None:
+    for statement in (
+        """CREATE TABLE workers(
+            name TEXT PRIMARY KEY, window INTEGER NOT NULL DEFAULT 0, ratio REAL NOT NULL DEFAULT 1, until INTEGER NOT NULL DEFAULT 0,
+            why TEXT NOT NULL DEFAULT '') WITHOUT ROWID""",
+        """CREATE TABLE spending(
+            no INTEGER PRIMARY KEY, worker TEXT NOT NULL, at INTEGER NOT NULL, tokens INTEGER NOT NULL)""",
+        "CREATE INDEX spending_by_time ON spending(at)",
+    ):
+        connection.execute(statement)
+
+
+MIGRATIONS: tuple[Migration, ...] = (("m001_create", _create), ("m002_spend", _spend))

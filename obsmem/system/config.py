@@ -37,6 +37,36 @@ KEYS: dict[str, tuple[Any, dict[str, Any], str]] = {
         {"type": "array", "items": {"type": ["string", "object"]}},
         "who observes, in order; the extractive worker always comes last",
     ),
+    "prefer_session_model": (
+        False,
+        {"type": "boolean"},
+        "ask first the worker that is set to the model of the session itself",
+    ),
+    "worker_calls_per_day": (
+        300,
+        {"type": ["integer", "null"], "minimum": 0},
+        "most calls of models in a day, over all sessions; null: no limit",
+    ),
+    "worker_tokens_per_day": (
+        1_000_000,
+        {"type": ["integer", "null"], "minimum": 0},
+        "most tokens, in and out, that models may take in a day; null: no limit",
+    ),
+    "worker_retry_minutes": (
+        60,
+        {"type": "number", "minimum": 1, "maximum": 1440},
+        "minutes that a worker which could not be reached is left alone",
+    ),
+    "ungrounded": (
+        "keep",
+        {"enum": ["keep", "reject"]},
+        "what becomes of a note whose names and numbers the cited entries do not have",
+    ),
+    "upgrade": (
+        False,
+        {"type": "boolean"},
+        "let a model observe again what only the extractive worker had observed",
+    ),
     "precompact_seconds": (
         15,
         {"type": "number", "minimum": 0, "maximum": 15},

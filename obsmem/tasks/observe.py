@@ -10,16 +10,20 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 from obsmem.core.clock import Clock
 from obsmem.core.errors import StoreError, WorkerError
-from obsmem.core.model import Card, Chunk
+from obsmem.core.model import Card, Chunk, Reply
 from obsmem.memory import drop, observe, reflect
-from obsmem.memory.chunk import chunk_cap, select
+from obsmem.memory.chunk import SMALLEST_CAP, WINDOW_SHARE, chunk_cap, select
 from obsmem.memory.lines import pool
+from obsmem.memory.observe import Accepted
+from obsmem.memory.repair import judge
 from obsmem.store.archive import StoredSession
-from obsmem.tasks.ask import ask, cascade
+from obsmem.store.memory import Gap
+from obsmem.tasks.ask import ask, cascade, window_of
 from obsmem.tasks.cards import cards_of, split_cards
 from obsmem.tasks.entries import read_entries
 from obsmem.tasks.remember import remember
@@ -77,7 +81,7 @@ def run_passes(
     tries the gaps once more, first. ``deadline`` (of time.monotonic) ends the work early; what is left stays due.
     ``told`` hears of each stretch.
     """
-    team = cascade(store, fast=fast)
+    team = cascade(store, fast=fast, model=stored.session.model)
     _observe_parent(store, stored, team, clock, deadline)
     cards = cards_of(store, stored)
     done = _fill_gaps(store, stored, cards, team, clock) if gaps else Done()
@@ -139,12 +143,18 @@ def _observe(
     """Observe one stretch (ending at ``up_to`` at the latest); None where nothing is left. Where somebody else was
     faster, nothing was done."""
     handle = stored.session.handle
-    try:
-        chunk = next_chunk(store, stored, covered, chunk_cap(store.config["chunk_max_tokens"], None), clock, up_to)
+    last = covered
+
+    def observe_at_most(cap: int) -> Done | None:
+        nonlocal last
+        chunk = next_chunk(store, stored, covered, cap, clock, up_to)
         if chunk is None:
             return None
-        first, last = covered + 1, chunk.last_seq
-        return _observe_chunk(store, stored, cards, covered, (first, last), chunk, team, clock)
+        last = chunk.last_seq
+        return _observe_chunk(store, stored, cards, covered, (covered + 1, last), chunk, team, clock)
+
+    try:
+        return _shrinking(store, team, observe_at_most)
     except StoreError as error:  # bytes that are gone or damaged: what stands behind them must not wait for ever
         last = _last_unreadable(store, stored, covered + 1)
         reason = str(error)
@@ -152,6 +162,18 @@ def _observe(
         reason = str(error)
     committed = store.memory.commit_gap(handle, covered, covered + 1, last, reason[:200])
     return Done(gaps=int(committed))
+
+
+def _shrinking(store: Store, team: list[Worker], work: Callable[[int], Done | None]) -> Done | None:
+    """Do work on chunks of at most as many tokens as a model can take, and of half as many each time that it cannot."""
+    cap = chunk_cap(store.config["chunk_max_tokens"], window_of(store, team))
+    while True:
+        try:
+            return work(cap)
+        except WorkerError as error:
+            if error.fault != "overflow" or cap <= SMALLEST_CAP:
+                raise
+            cap = max(SMALLEST_CAP, min(cap, error.counted or cap) // 2)
 
 
 def _last_unreadable(store: Store, stored: StoredSession, first: int) -> int:
@@ -168,16 +190,19 @@ def _last_unreadable(store: Store, stored: StoredSession, first: int) -> int:
 def _fill_gaps(store: Store, stored: StoredSession, cards: list[Card], team: list[Worker], clock: Clock) -> Done:
     """Try once more to observe what could not be observed. What fails again stays a gap."""
     handle, done = stored.session.handle, Done()
+
+    def fill(gap: Gap, cap: int) -> Done | None:
+        chunk = next_chunk(store, stored, gap.first_seq - 1, cap, clock, gap.last_seq)
+        if chunk is None:
+            return None
+        whole = not any(True for _ in store.archive.observable(stored.no, chunk.last_seq + 1, gap.last_seq))
+        stretch = (gap.first_seq, gap.last_seq if whole else chunk.last_seq)
+        covered = store.memory.covered_to(handle)
+        return _observe_chunk(store, stored, cards, covered, stretch, chunk, team, clock)
+
     for gap in store.memory.gaps(handle):
-        cap = chunk_cap(store.config["chunk_max_tokens"], None)
         try:
-            chunk = next_chunk(store, stored, gap.first_seq - 1, cap, clock, gap.last_seq)
-            if chunk is None:
-                continue
-            whole = not any(True for _ in store.archive.observable(stored.no, chunk.last_seq + 1, gap.last_seq))
-            stretch = (gap.first_seq, gap.last_seq if whole else chunk.last_seq)
-            covered = store.memory.covered_to(handle)
-            done = done.plus(_observe_chunk(store, stored, cards, covered, stretch, chunk, team, clock))
+            done = done.plus(_shrinking(store, team, partial(fill, gap)) or Done())
         except (StoreError, WorkerError):
             continue
     return done
@@ -198,20 +223,32 @@ def _observe_chunk(
     before, within = split_cards(cards, first, last)
     memory = remember(store, stored)
     now = int(time.time() * 1000)
-    request = observe.build(
-        chunk, within, before[-STATE_CARDS:], memory, clock(now), store.config["memory_max_tokens"], clock
-    )
-    reply, call = ask(store, team, request, first, last)
-    accepted = observe.accept(reply, chunk, {note.id for note in memory.notes}, now, clock)
+    request = observe.build(chunk, within, before[-STATE_CARDS:], memory, clock(now), memory_cap(store, team), clock)
+    known, only_grounded = {note.id for note in memory.notes}, store.config["ungrounded"] == "reject"
+
+    def accept(reply: Reply) -> Accepted:
+        return observe.accept(reply, chunk, known, now, clock, only_grounded=only_grounded)
+
+    reply, call = ask(store, team, request, first, last, lambda reply: judge(accept(reply)))
+    accepted = accept(reply)
     call = call._replace(items=len(accepted.notes), rejected=len(accepted.rejected))
     if not store.memory.commit_stretch(call, covered, first, last, shown_hash(chunk), accepted.notes):
         return Done()
     return Done(1, len(accepted.notes), len(accepted.rejected))
 
 
+def memory_cap(store: Store, team: list[Worker]) -> int:
+    """The most tokens of earlier memory that a request holds: what the user says, and no more than a fifth of the window
+    of whoever is asked."""
+    most = int(store.config["memory_max_tokens"])
+    window = window_of(store, team)
+    return min(most, window // WINDOW_SHARE) if window else most
+
+
 def shown_hash(chunk: Chunk) -> str:
-    """What is kept of what a call was shown: the hash of its text, which selecting the stretch again must give."""
-    return hashlib.sha256(chunk.text.encode("utf-8", "surrogatepass")).hexdigest()
+    """What is kept of what a call was shown: its cap and the hash of its text, which selecting the stretch again under
+    that cap must give."""
+    return f"{chunk.cap}:{hashlib.sha256(chunk.text.encode('utf-8', 'surrogatepass')).hexdigest()}"
 
 
 def _reflect_and_drop(store: Store, stored: StoredSession, cards: list[Card], team: list[Worker], clock: Clock) -> Done:
@@ -228,7 +265,7 @@ def _reflect_and_drop(store: Store, stored: StoredSession, cards: list[Card], te
     if not memory.notes:
         return Done()
     seen, _ = split_cards(cards, covered + 1, covered)
-    cap = store.config["memory_max_tokens"]
+    cap = memory_cap(store, team)
     try:
         reply, call = ask(store, team, reflect.build(memory, seen, handle, cap, clock), examined + 1, covered)
     except WorkerError:
@@ -256,7 +293,7 @@ def _drop(
     most = min(len(allowed), drop.limit(len(memory.notes), tokens, target))
     if most <= 0:
         return 0
-    cap = store.config["memory_max_tokens"]
+    cap = memory_cap(store, team)
     request = drop.build(memory._replace(notes=allowed), handle, most, target, cap, clock)._replace(state=tuple(seen))
     try:
         reply, call = ask(store, team, request, 0, covered)

@@ -13,6 +13,7 @@ from obsmem.core.errors import UsageError
 # Kind -> module.
 REGISTRY: dict[str, str] = {
     "extractive": "obsmem.workers.extractive",
+    "http": "obsmem.workers.http",
     "scripted": "obsmem.workers.scripted",
     "command": "obsmem.workers.command",
 }

@@ -58,9 +58,9 @@ def reply(request: Request, worker: str, text: str, **facts: Any) -> Reply:
     return Reply(tuple(items), worker, text=text, **facts)
 
 
-def is_model(worker: Worker) -> bool:
-    """True for a worker that costs something."""
-    return hasattr(worker, "window")
+def as_model(worker: Any) -> ModelWorker | None:
+    """The worker, if it has a model behind it and so costs something; else None."""
+    return worker if hasattr(worker, "window") else None
 
 
 def setting(options: Mapping[str, Any], key: str, default: Any) -> Any:

@@ -96,6 +96,13 @@ def request_key(request: Request) -> str:
     return hashlib.sha256(joined.encode("utf-8", "surrogatepass")).hexdigest()[:12]
 
 
+def make(options: Mapping[str, Any]) -> Scripted:
+    """The worker of a configuration: ``path`` names its script. Raises ConfigError."""
+    if not isinstance(options.get("path"), str):
+        raise ConfigError("A worker of kind 'scripted' has no 'path': name the JSON file of its answers.")
+    return load(options["path"])
+
+
 def load(path: str | Path) -> Scripted:
     """Read a script from a JSON file: a list or an object of answers. Raises ConfigError where it is neither."""
     try:

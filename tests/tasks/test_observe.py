@@ -12,7 +12,6 @@ import pytest
 from obsmem import workers
 from obsmem.core.errors import WorkerError
 from obsmem.core.model import Reply, Request
-from obsmem.memory.chunk import chunk_cap
 from obsmem.store.archive import StoredSession
 from obsmem.tasks.ask import cascade
 from obsmem.tasks.observe import next_chunk, observe_clock, run_passes, shown_hash
@@ -25,7 +24,7 @@ from tests.tasks.talk import Talk, entries, fresh, opened, session_of, turns, ut
 def script(monkeypatch: pytest.MonkeyPatch, *answers: Any) -> Scripted:
     """Put a scripted worker in the place of the whole team."""
     worker = Scripted(answers[0] if len(answers) == 1 and isinstance(answers[0], dict) else list(answers))
-    monkeypatch.setattr("obsmem.tasks.observe.cascade", lambda store, fast=False: [worker])
+    monkeypatch.setattr("obsmem.tasks.observe.cascade", lambda store, **_: [worker])
     return worker
 
 
@@ -41,7 +40,6 @@ def check_coverage(store: Store, stored: StoredSession) -> None:
     everything = {row.seq for row in store.archive.observable(stored.no, 0)}
     covered = {seq for first, last in parts for seq in range(first, last + 1)}
     assert everything <= covered
-    cap = chunk_cap(store.config["chunk_max_tokens"], None)
     for one in stretches:
         (found,) = store.memory.connection.execute(
             "SELECT count(*) FROM worker_calls WHERE no=? AND session=? AND task='observe' AND first_seq=? AND last_seq=?"
@@ -49,7 +47,7 @@ def check_coverage(store: Store, stored: StoredSession) -> None:
             (one.call, handle, one.first_seq, one.last_seq),
         ).fetchone()
         assert found == 1
-        chunk = next_chunk(store, stored, one.first_seq - 1, cap, utc, one.last_seq)
+        chunk = next_chunk(store, stored, one.first_seq - 1, int(one.shown.split(":")[0]), utc, one.last_seq)
         assert chunk is not None
         assert shown_hash(chunk) == one.shown
         assert [entry.seq for entry in chunk.entries] == sorted(
@@ -197,13 +195,15 @@ def test_when_everybody_fails_a_gap_with_the_reason_is_left_and_the_next_run_fil
         stored = session_of(store, turns(4).write(tmp_path))
         handle = stored.session.handle
         with monkeypatch.context() as patch:
-            patch.setattr("obsmem.tasks.observe.cascade", lambda store, fast=False: [Broken(raising(error))])
+            patch.setattr("obsmem.tasks.observe.cascade", lambda store, **_: [Broken(raising(error))])
             done = watch(store, stored)
         assert done.gaps > 1
         assert (done.stretches, done.notes) == (0, 0)
         assert store.memory.stretches(handle) == []
         assert all(str(error) in gap.reason for gap in store.memory.gaps(handle))
-        assert {call.outcome for call in store.memory.calls(handle)} == {f"failed: {type(error).__name__}"}
+        assert {call.outcome for call in store.memory.calls(handle)} == {
+            f"failed: {getattr(error, 'fault', type(error).__name__)}"
+        }
         check_coverage(store, stored)
         again = watch(store, stored)
         assert again.stretches == done.gaps
@@ -257,7 +257,7 @@ def test_an_answer_that_comes_too_late_is_thrown_away_and_counted(
 
         with monkeypatch.context() as patch:
             calls = iter([[Broken(overtaken)]])
-            patch.setattr("obsmem.tasks.observe.cascade", lambda s, fast=False: next(calls, cascade(s, fast=fast)))
+            patch.setattr("obsmem.tasks.observe.cascade", lambda s, **more: next(calls, cascade(s, **more)))
             done = watch(store, stored)
         assert (done.stretches, done.notes) == (0, 0)
         assert "Late words." not in {one.note.text for one in store.memory.notes(handle)}
@@ -282,13 +282,13 @@ def test_draining_goes_on_when_another_process_was_faster_with_one_stretch(
                 if not overtaken:
                     overtaken.append(True)
                     stop = [other.memory.covered_to(stored.session.handle)]
-                    monkeypatch.setattr("obsmem.tasks.observe.cascade", lambda s, fast=False: [extractive])
+                    monkeypatch.setattr("obsmem.tasks.observe.cascade", lambda s, **_: [extractive])
                     run_passes(other, stored, utc, told=lambda done: stop.append(0), deadline=float("inf"))
-                    monkeypatch.setattr("obsmem.tasks.observe.cascade", lambda s, fast=False: [self])
+                    monkeypatch.setattr("obsmem.tasks.observe.cascade", lambda s, **_: [self])
                 reply: Reply = extractive.ask(request)
                 return reply
 
-        monkeypatch.setattr("obsmem.tasks.observe.cascade", lambda s, fast=False: [Slow()])
+        monkeypatch.setattr("obsmem.tasks.observe.cascade", lambda s, **_: [Slow()])
         watch(store, stored)
         assert store.memory.covered_to(stored.session.handle) >= stored.last_seq
         check_coverage(store, stored)
@@ -320,7 +320,7 @@ def test_reflecting_comes_before_dropping_in_one_run(tmp_path: Path, monkeypatch
             worker.asked.append(request)
             return Reply(tuple({"note_id": note.id} for note in request.memory.notes[: request.limit]), "noting")
 
-    monkeypatch.setattr("obsmem.tasks.observe.cascade", lambda store, fast=False: [Noting()])
+    monkeypatch.setattr("obsmem.tasks.observe.cascade", lambda store, **_: [Noting()])
     with opened(reflect_after_tokens=100, pool_target_tokens=50) as store:
         stored = session_of(store, turns(3).write(tmp_path))
         handle = stored.session.handle
@@ -349,7 +349,7 @@ def test_a_failing_reflector_is_asked_again_and_advances_nothing(
             reply: Reply = extractive.ask(request)
             return reply
 
-    monkeypatch.setattr("obsmem.tasks.observe.cascade", lambda store, fast=False: [NoReflector()])
+    monkeypatch.setattr("obsmem.tasks.observe.cascade", lambda store, **_: [NoReflector()])
     conversation = turns(3)
     with opened(reflect_after_tokens=100) as store:
         stored = session_of(store, conversation.write(tmp_path))
@@ -359,6 +359,6 @@ def test_a_failing_reflector_is_asked_again_and_advances_nothing(
         conversation.turn(3)
         stored = session_of(store, conversation.write(tmp_path))
         watch(store, stored)
-        assert [call.outcome for call in store.memory.calls(handle, "reflect")] == ["failed: WorkerError"] * 2
+        assert [call.outcome for call in store.memory.calls(handle, "reflect")] == ["failed: answer"] * 2
         assert store.memory.gaps(handle) == []
         check_coverage(store, stored)
