@@ -82,8 +82,8 @@ class ClaudeCode:
         other.session = ""
         return other
 
-    def open_in(self, terminal: Terminal) -> None:
-        """Start it as a person would, past every first-start dialog, and wait for its prompt."""
+    def open_in(self, terminal: Terminal, *more: str) -> None:
+        """Start it as a person would, past every first-start dialog, and wait for its prompt; ``more`` are arguments."""
         trusted = {"hasTrustDialogAccepted": True, "hasCompletedProjectOnboarding": True}
         state = {
             "hasCompletedOnboarding": True,
@@ -93,7 +93,7 @@ class ClaudeCode:
             "projects": {str(self.world.project): trusted},
         }
         (self.world.home / ".claude.json").write_text(json.dumps(state), encoding="utf-8")
-        command = [str(self._command), "--model", "haiku", "--dangerously-skip-permissions"]
+        command = [str(self._command), "--model", "haiku", "--dangerously-skip-permissions", *more]
         terminal.start(command, {**self.world.environment(), **self._environment})
         terminal.wait(lambda: "bypass permissions on" in terminal.screen(), "its prompt")
 

@@ -48,6 +48,7 @@ trust_level = "trusted"
 """
 
 BYPASS = "--dangerously-bypass-hook-trust"
+UNCONFINED = "--dangerously-bypass-approvals-and-sandbox"
 
 
 class Codex:
@@ -82,14 +83,20 @@ class Codex:
         parent, self.session = self.session, ""
         return self._say(["fork", parent], prompt)
 
-    def open_in(self, terminal: Terminal) -> None:
-        """Start the program in a terminal, as a person does, but without the daemon that would outlive it."""
-        terminal.start([str(self._command), "--no-daemon"], self.environment)
+    def open_in(self, terminal: Terminal, *more: str) -> None:
+        """Start the program in a terminal, as a person does, but without the daemon that would outlive it. ``more`` are
+        arguments. It may have a question before its prompt comes, see ``listens``."""
+        command = [str(self._command), *more, "--no-daemon", *self.trust, UNCONFINED]
+        terminal.start(command, self.environment)
+
+    def listens(self, terminal: Terminal) -> bool:
+        """True once its prompt takes keys."""
+        return "? for shortcuts" in terminal.screen()
 
     def _say(self, how: Sequence[str], prompt: str, sandbox: str = "") -> Ended:
         arguments = [str(self._command), "exec", *how, "--json", "--skip-git-repo-check", *self.trust]
         confined = ["-c", f'sandbox_mode="{sandbox}"']
-        arguments += confined if sandbox else ["--dangerously-bypass-approvals-and-sandbox"]
+        arguments += confined if sandbox else [UNCONFINED]
         arguments.append(prompt)
         ended = self.world.run(arguments, self.environment)
         if not self.session:

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from .model_server import LOG, PORT, SCRIPTS
 from .world import World
 
 # Written by the world itself, by us (``memory``), by the harness, or for it.
-_WORLD = {"home", "project", "memory", "calls", "temporary", "port", "requests.jsonl", "script.jsonl"}
+_WORLD = {"home", "project", "memory", "calls", "temporary", LOG, PORT, *SCRIPTS.values()}
 _HOME = (".claude", ".cache", ".local", ".npm", ".config")
 _TEMPORARY = ("claude", "opencode", "node", ".")
 _OURS = ("observational", "obsmem")

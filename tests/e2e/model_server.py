@@ -1,9 +1,10 @@
 """A scripted model on 127.0.0.1: answers from a file, and keeps every request.
 
 Owns the socket, the order of answers, and the log. Invariants: it listens on loopback only; a main request gets
-the next unused line of the script (which may grow while the server runs) or a plain "OK.", side requests take none;
-every request is in the log before it is answered. Run as a program (``python -m tests.e2e.model_server FOLDER``), it can live in a network
-namespace of its own; the folder then holds ``script.jsonl``, ``requests.jsonl`` and ``port``.
+the next unused line of the script (which may grow while the server runs) or a plain "OK.", a summariser's request one
+of its own script or a plain summary, other side requests take none; every request is in the log before it is
+answered. Run as a program (``python -m tests.e2e.model_server FOLDER``), it can live in a network namespace of its own;
+the folder then holds ``script.jsonl``, ``script-summary.jsonl``, ``requests.jsonl`` and ``port``.
 """
 
 from __future__ import annotations
@@ -12,13 +13,16 @@ import json
 import sys
 import threading
 from collections.abc import Mapping
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, cast
 
 from . import wire
 
-SCRIPT, LOG, PORT = "script.jsonl", "requests.jsonl", "port"
+LOG, PORT = "requests.jsonl", "port"
+SCRIPTS = {"main": "script.jsonl", "summary": "script-summary.jsonl"}
+_USUAL: dict[str, wire.Answer] = {"summary": {"text": wire.SUMMARY_TEXT}, "title": {"text": wire.TITLE_TEXT}}
 
 
 class ModelServer(ThreadingHTTPServer):
@@ -30,7 +34,7 @@ class ModelServer(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), RequestHandler)
         self.folder = folder
         self.number = 0
-        self.taken = 0
+        self.taken = dict.fromkeys(SCRIPTS, 0)
         self._lock = threading.Lock()
 
     @property
@@ -46,19 +50,17 @@ class ModelServer(ThreadingHTTPServer):
             record = {"number": self.number, "path": path, "kind": kind, "body": body}
             with open(self.folder / LOG, "a", encoding="utf-8") as file:
                 file.write(json.dumps(record) + "\n")
-            if kind == "main":
-                answer = self._next()
-            else:
-                answer = {"text": wire.SUMMARY_TEXT if kind == "summary" else wire.TITLE_TEXT}
-            return self.number, answer
+            return self.number, self._next(kind) or _USUAL.get(kind, {})
 
-    def _next(self) -> wire.Answer:
-        path = self.folder / SCRIPT
+    def _next(self, kind: str) -> wire.Answer:
+        if kind not in SCRIPTS:
+            return {}
+        path = self.folder / SCRIPTS[kind]
         lines = path.read_text(encoding="utf-8").split("\n") if path.exists() else []
-        unused = [line for line in lines if line][self.taken :]
+        unused = [line for line in lines if line][self.taken[kind] :]
         if not unused:
             return {}
-        self.taken += 1
+        self.taken[kind] += 1
         return cast("wire.Answer", json.loads(unused[0]))
 
 
@@ -97,7 +99,20 @@ class RequestHandler(BaseHTTPRequestHandler):
         if path == "/v1/messages" and not body.get("stream"):
             message = json.dumps(wire.anthropic_message(answer, number, model)).encode()
             return self._send(200, message, "application/json")
-        return self._send(200, b"".join(wire.STREAMS[path](answer, number, model)), "text/event-stream")
+        events = wire.STREAMS[path](answer, number, model)
+        if answer.get("stalled"):
+            return self._stall(b"".join(wire.stalled(events)))
+        return self._send(200, b"".join(events), "text/event-stream")
+
+    def _stall(self, data: bytes) -> None:
+        """Send the beginning of a stream, and leave the rest open until the client goes away."""
+        self.send_response(200)
+        self.send_header("content-type", "text/event-stream")
+        self.send_header("connection", "close")
+        self.end_headers()
+        with suppress(ConnectionError):  # its way of going away may be a reset
+            self.wfile.write(data)
+            self.rfile.read(1)
 
     def _send(self, status: int, data: bytes, kind: str) -> None:
         self.send_response(status)

@@ -64,6 +64,20 @@ class Terminal:
             assert time.monotonic() < limit, f"waited in vain: {what}\n{self.screen()}"
             time.sleep(POLL_SECONDS)
 
+    def leave(self) -> None:
+        """Press Ctrl-C until the program has ended: the first one interrupts it, and it asks for another."""
+        self.wait(lambda: not self.is_open() or bool(self.press("C-c")), "the end of the program")
+
+    def hang_up(self) -> None:
+        """Close the window as it is, which sends SIGHUP, and wait until the program has ended."""
+        program = Path("/proc", self._run("list-panes", "-F", "#{pane_pid}").strip())
+        self._run("kill-session")
+        self.wait(lambda: not program.exists(), "the end of the program")
+
+    def is_open(self) -> bool:
+        """True until the program has ended."""
+        return bool(self._run("list-sessions"))
+
     def close(self) -> None:
         """End the terminal and what runs in it."""
         self._run("kill-server")

@@ -19,7 +19,7 @@ TOOL = {"name": "Bash", "input": {"command": "ls"}}
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[model_server.ModelServer]:
     """A server that answers one tool call, then what it says without a script."""
-    (tmp_path / model_server.SCRIPT).write_text(json.dumps({"tools": [TOOL]}) + "\n", encoding="utf-8")
+    (tmp_path / model_server.SCRIPTS["main"]).write_text(json.dumps({"tools": [TOOL]}) + "\n", encoding="utf-8")
     running = model_server.ModelServer(tmp_path)
     threading.Thread(target=running.serve_forever, daemon=True).start()
     yield running
@@ -57,6 +57,14 @@ def test_a_summariser_request_takes_no_answer_from_the_script(server: model_serv
     assert [json.loads(line)["kind"] for line in lines if line] == ["summary", "main"]
 
 
+def test_a_summariser_request_has_a_script_of_its_own(server: model_server.ModelServer) -> None:
+    (server.folder / model_server.SCRIPTS["summary"]).write_text('{"text": "Short."}\n', encoding="utf-8")
+    asked = _user("Your task is to create a detailed summary of the conversation so far.")
+    first, second = (json.loads(_post(server, "/v1/messages", {"messages": [asked]})) for _ in range(2))
+    assert first["content"] == [{"type": "text", "text": "Short."}]
+    assert "<summary>" in second["content"][0]["text"]
+
+
 @pytest.mark.parametrize("path", sorted(wire.STREAMS))
 def test_every_stream_carries_the_text_the_call_and_the_usage(path: str) -> None:
     answer = {"text": "Look.", "tools": [TOOL], "usage": {"input": 4321, "output": 7}}
@@ -67,6 +75,25 @@ def test_every_stream_carries_the_text_the_call_and_the_usage(path: str) -> None
     assert "Bash" in said
     assert json.dumps(TOOL["input"]) in said
     assert "4321" in stream
+
+
+@pytest.mark.parametrize("path", sorted(wire.STREAMS))
+def test_a_stalled_stream_has_begun_its_text_and_has_no_end(path: str) -> None:
+    events = list(wire.STREAMS[path]({"text": "Look."}, 3, "m"))
+    begun = list(wire.stalled(events))
+    assert b"Look." in begun[-1] and begun == events[: len(begun)] and len(begun) < len(events)
+
+
+def test_a_stalled_answer_stays_open_until_its_client_goes_away(server: model_server.ModelServer) -> None:
+    (server.folder / model_server.SCRIPTS["main"]).write_text(
+        '{"stalled": true}\n{"text": "Next."}\n', encoding="utf-8"
+    )
+    body = json.dumps({"stream": True, "messages": [_user("go")]}).encode()
+    request = urllib.request.Request(f"http://127.0.0.1:{server.port}/v1/messages", body)
+    with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=10) as answer:
+        while b"OK." not in (line := answer.readline()):
+            assert line, "it ended"
+        assert "Next." in _post(server, "/v1/messages", {"messages": [_user("go")]})
 
 
 def test_a_conversation_that_mentions_a_summary_is_not_a_summariser_request() -> None:

@@ -4,13 +4,14 @@ Owns how an answer looks as a stream of server-sent events, and how a request is
 nothing of sockets, scripts or logs. Invariant: everything here is a pure function of its arguments.
 
 An answer is a JSON object: ``text`` (str), ``tools`` (list of {name, input, namespace?}), ``usage`` ({input, output}
-in tokens), or ``status`` and ``error`` for a refusal. All keys are optional; {} is the text "OK.".
+in tokens), ``stalled`` (true: it stops within its text), or ``status`` and ``error`` for a refusal. All keys are
+optional; {} is the text "OK.".
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 Answer = Mapping[str, Any]
@@ -27,7 +28,13 @@ _SUMMARY_MARKS = (
     "CONTEXT CHECKPOINT COMPACTION",
     "You are a context summarization agent",
 )
-_TITLE_MARKS = ("title generator", "concise, sentence-case title", "Generate a title", "short title")
+_TITLE_MARKS = (
+    "title generator",
+    "concise, sentence-case title",
+    "concise, single-line task title",
+    "Generate a title",
+    "short title",
+)
 
 
 def texts(value: Any) -> Iterator[str]:
@@ -138,7 +145,12 @@ def responses_stream(answer: Answer, number: int, model: str) -> Iterator[bytes]
     response: dict[str, Any] = {"id": f"resp_{number:06d}", "object": "response", "model": model, "output": []}
     yield _event("response.created", response=response)
     for index, item in enumerate(items):
-        yield _event("response.output_item.added", output_index=index, item=item)
+        if item["type"] == "message":
+            yield _event("response.output_item.added", output_index=index, item={**item, "content": []})
+            place = {"output_index": index, "content_index": 0, "item_id": item["id"]}
+            yield _event("response.output_text.delta", **place, delta=text)
+        else:
+            yield _event("response.output_item.added", output_index=index, item=item)
         yield _event("response.output_item.done", output_index=index, item=item)
     taken, given = tokens(answer)
     usage = {
@@ -170,6 +182,14 @@ def chat_stream(answer: Answer, number: int, model: str) -> Iterator[bytes]:
 
 def _chunk(value: Mapping[str, Any]) -> bytes:
     return f"data: {json.dumps(value)}\n\n".encode()
+
+
+def stalled(events: Iterable[bytes]) -> Iterator[bytes]:
+    """The events up to the first piece of the answer's text, in any of the formats."""
+    for event in events:
+        yield event
+        if b"delta" in event:
+            return
 
 
 STREAMS: Mapping[str, Callable[[Answer, int, str], Iterator[bytes]]] = {

@@ -63,9 +63,9 @@ class World:
         self.port = port
         self.prefix = list(prefix)
 
-    def script(self, *answers: Mapping[str, Any]) -> None:
-        """Append answers for the next main requests. See ``wire`` for their keys."""
-        with open(self.folder / model_server.SCRIPT, "a", encoding="utf-8") as file:
+    def script(self, *answers: Mapping[str, Any], kind: str = "main") -> None:
+        """Append answers for the next main requests (or ``summary`` requests). See ``wire`` for their keys."""
+        with open(self.folder / model_server.SCRIPTS[kind], "a", encoding="utf-8") as file:
             for answer in answers:
                 file.write(json.dumps(answer) + "\n")
 
