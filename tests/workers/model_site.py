@@ -141,6 +141,17 @@ def drip(handler: Handler) -> None:
         rounds -= 1
 
 
+def pour(handler: Handler) -> None:
+    """Send a body that has no end."""
+    handler.send_response(200)
+    handler.end_headers()
+    try:
+        while not handler.server.released.is_set():
+            handler.wfile.write(b" " * 65_536)
+    except OSError:
+        pass  # the caller has had enough
+
+
 def hang_up(handler: Handler) -> None:
     """Break the connection off before any answer."""
     handler.close_connection = True
