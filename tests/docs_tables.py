@@ -65,6 +65,8 @@ HOLDS: Mapping[str, str] = {
     "pins": "pins",
     "blocks": "renderings left for delivery",
     "receipts": "parts found in transcripts",
+    "workers": "what was learned of each model (MODEL-4)",
+    "spending": "what models reserved or took (MODEL-3)",
     "decisions": "not written yet",
     "reach": "how far each derived table has come",
     "cards": "cards",

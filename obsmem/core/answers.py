@@ -30,8 +30,9 @@ FIELDS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "relevance": ("relevance", "importance", "priority"),
         "entry_ids": _IDS,
         "at": ("at", "timestamp", "time", "when", "date"),
+        "refutes": ("refutes", "refuted", "contradicts", "corrects"),
     },
-    "reflect": {"text": _TEXTS, "note_ids": ("note_ids", *_IDS)},
+    "reflect": {"text": _TEXTS, "note_ids": ("note_ids", *_IDS), "replaces": ("replaces", "replaced", "retires")},
     "drop": {"note_id": ("note_id", "noteId", "id", "observation_id", "observationId"), "why": ("why", "reason")},
 }
 
@@ -59,9 +60,10 @@ SCHEMAS: Mapping[str, Mapping[str, Any]] = {
             relevance={"type": "string", "enum": list(RELEVANCES)},
             entry_ids={"type": "array", "items": {"type": "integer"}},
             at={"type": "string"},
+            refutes=_ID_LIST,
         ),
     ),
-    "reflect": _answer_schema("reflections", _fields(text={"type": "string"}, note_ids=_ID_LIST)),
+    "reflect": _answer_schema("reflections", _fields(text={"type": "string"}, note_ids=_ID_LIST, replaces=_ID_LIST)),
     "drop": {
         "type": "object",
         "properties": {"ids": _ID_LIST},

@@ -135,7 +135,8 @@ class Reflection(NamedTuple):
 
 
 class Drop(NamedTuple):
-    """A tombstone: these notes are no longer shown from ``at`` (milliseconds) on. They stay recallable."""
+    """A tombstone: these notes or reflections are no longer shown from ``at`` (milliseconds) on. They stay recallable.
+    ``why`` names what refuted or replaced them, if anything did."""
 
     note_ids: tuple[str, ...]
     at: int

@@ -12,9 +12,9 @@ from typing import Any
 from obsmem.core.answers import SCHEMAS, parse_answer
 from obsmem.core.clock import Clock, utc_minute
 from obsmem.core.model import RELEVANCES, Memory, Note, Request
-from obsmem.memory.lines import line, pool
+from obsmem.memory.lines import find_notes, line, pool
 from obsmem.memory.prompt import assemble, memory_section, prior_memory
-from obsmem.memory.reflect import find_notes, tiers
+from obsmem.memory.reflect import tiers
 
 __all__ = ["accept", "build", "droppable", "limit", "line", "parse", "pool", "select", "should_run"]
 

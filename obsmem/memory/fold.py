@@ -6,7 +6,7 @@ removes anything, so that going back to a branch, or noting a fact again, brings
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from typing import NamedTuple
 
 from obsmem.core.model import Drop, Memory, Note, Pin, Reflection
@@ -30,7 +30,7 @@ def fold(
 
     A note is visible while at least one of its entries is on the live path, and unless it was dropped after it was last
     recorded. Of equal texts the newest is shown; dropping it drops the older ones too, which it had hidden. A reflection
-    is visible unless all the notes that it stands on are off the live path.
+    is visible unless all the notes that it stands on are off the live path, or another one replaced it.
     """
     first: dict[str, Note] = {}
     last_recorded: dict[str, int] = {}
@@ -51,7 +51,7 @@ def fold(
         first_pins.setdefault(pin.id, pin)
     return Memory(
         notes=tuple(sorted(shown.values(), key=lambda note: note.at)),
-        reflections=tuple(_visible_reflections(reflections, first, live)),
+        reflections=tuple(_visible_reflections(reflections, first, live, dropped_at.keys())),
         dropped=frozenset(hidden | (dropped_at.keys() - first.keys())),
         pins=tuple(first_pins.values()),
     )
@@ -65,13 +65,13 @@ def _latest(times: Iterable[tuple[str, int]]) -> dict[str, int]:
 
 
 def _visible_reflections(
-    reflections: Iterable[Reflection], notes: dict[str, Note], live: set[str]
+    reflections: Iterable[Reflection], notes: dict[str, Note], live: set[str], replaced: Container[str]
 ) -> Iterable[Reflection]:
     seen_ids: set[str] = set()
     seen_texts: set[str] = set()
     for reflection in reflections:
         known = [name for name in reflection.note_ids if name in notes]
-        if known and not live.intersection(known):
+        if (known and not live.intersection(known)) or reflection.id in replaced:
             continue
         if reflection.id not in seen_ids and reflection.text not in seen_texts:
             seen_ids.add(reflection.id)

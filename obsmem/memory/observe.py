@@ -6,7 +6,7 @@ here, never taken from a model; a note is one masked line; a note that is known 
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from obsmem.core.answers import SCHEMAS, parse_answer
@@ -17,7 +17,7 @@ from obsmem.core.mask import mask
 from obsmem.core.model import RELEVANCES, Card, Chunk, Entry, Memory, Note, Relevance, Reply, Request
 from obsmem.core.tokens import clip_characters, estimate
 from obsmem.memory import check
-from obsmem.memory.lines import line
+from obsmem.memory.lines import find_notes, line
 from obsmem.memory.observe_words import ANSWER, RULES
 from obsmem.memory.prompt import assemble, frame, memory_section, prior_memory
 
@@ -27,11 +27,13 @@ DAY = 24 * 3600 * 1000
 
 
 class Accepted(NamedTuple):
-    """What came of an answer: notes to keep, proposals refused with the reason, and how many were known already."""
+    """What came of an answer: notes to keep, proposals refused with the reason, how many were known already, and which
+    earlier notes it shows to be wrong (id -> id of the note that does)."""
 
     notes: tuple[Note, ...]
     rejected: tuple[tuple[str, Mapping[str, Any]], ...] = ()
     duplicates: int = 0
+    refuted: Mapping[str, str] = {}
 
 
 def build(
@@ -72,7 +74,7 @@ def parse(text: str) -> list[dict[str, Any]]:
 def accept(
     reply: Reply,
     chunk: Chunk,
-    existing_ids: Container[str],
+    existing: Sequence[Note],
     now_ms: int,
     clock: Clock = utc_minute,
     *,
@@ -81,6 +83,8 @@ def accept(
     """Turn proposals into notes, each judged alone. ``now_ms`` bounds the times that a model may give. With
     ``only_grounded`` a note is refused if the cited entries do not have all of its names and numbers."""
     entries = {entry_id(chunk.session, entry.seq): entry for entry in chunk.entries}
+    existing_ids = {note.id for note in existing}
+    refuted: dict[str, str] = {}
     notes: dict[str, Note] = {}
     rejected: list[tuple[str, Mapping[str, Any]]] = []
     duplicates = 0
@@ -99,7 +103,19 @@ def accept(
             duplicates += 1
         else:
             notes[note.id] = note
-    return Accepted(tuple(notes.values()), tuple(rejected), duplicates)
+            refuted.update(dict.fromkeys(_refuted(proposal.get("refutes"), note, existing), note.id))
+    return Accepted(tuple(notes.values()), tuple(rejected), duplicates, refuted)
+
+
+def _refuted(ids: Any, by: Note, existing: Sequence[Note]) -> Iterator[str]:
+    """The earlier notes that a new one refutes: only what an agent claimed, and only by what a tool showed or a user
+    said, word for word. Each id counts alone; what users said and tools showed is never taken back by a model."""
+    if by.grounding != "verified" or by.evidence == "agent" or not isinstance(ids, (list, tuple)):
+        return
+    for name in ids:
+        for note in find_notes([name], existing):
+            if note.evidence == "agent":
+                yield note.id
 
 
 def note_text(value: Any) -> str:

@@ -26,6 +26,8 @@ HOW TO WRITE A NOTE
 - Say that something is finished with a word that says so: done, fixed, merged, passed. Say what is still open.
 - Many similar tool calls are one note about what they showed. Skip what the files or git show anyway, greetings, and
   steps that led nowhere, unless they must not be tried again.
+- Where an entry shows that a note of the memory is wrong (the agent had guessed), note what is true, and give the id of
+  the wrong note in "refutes". Only for what a tool printed or the user said.
 - No note at all is a good answer when nothing new was said.
 
 HOW TO CITE
@@ -51,7 +53,7 @@ good: {"text": "User asked whether dark mode is possible."}
 
 ANSWER = """\
 ANSWER with one JSON object and nothing else:
-{"notes": [{"text": "...", "relevance": "low|medium|high|critical", "entry_ids": [1], "at": "YYYY-MM-DD HH:MM"}]}
-"at" is when it happened, by the times in the transcript; leave it out if you do not know. If nothing is worth a note, answer
+{"notes": [{"text": "...", "relevance": "low|medium|high|critical", "entry_ids": [1], "at": "YYYY-MM-DD HH:MM", "refutes": []}]}
+"at" is when it happened, by the times in the transcript; "" if you do not know. If nothing is worth a note, answer
 {"notes": []}
 """

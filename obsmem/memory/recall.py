@@ -7,7 +7,7 @@ Nothing is read here: entries come in as values.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from obsmem.core.clean import strip_controls
@@ -40,12 +40,12 @@ class Source(NamedTuple):
 
 class Found(NamedTuple):
     """Everything that an id names. ``notes`` are the hits, or the supports of ``reflections``; ``dropped`` are the ids
-    of notes that the block no longer shows; ``missing_notes`` are supports that no record is left of."""
+    of those that the block no longer shows, with the reason; ``missing_notes`` are supports that no record is left of."""
 
     notes: tuple[Note, ...] = ()
     reflections: tuple[Reflection, ...] = ()
     sources: tuple[Source, ...] = ()
-    dropped: frozenset[str] = frozenset()
+    dropped: Mapping[str, str] = {}
     missing_notes: tuple[str, ...] = ()
 
     @property
@@ -147,7 +147,14 @@ def as_value(found: Found, clock: Clock = utc_minute, *, raw: bool = False) -> d
         "kind": found.kind,
         "collision": _collides(found),
         "reflections": [
-            {"id": item.id, "text": words(item.text), "note_ids": list(item.note_ids)} for item in found.reflections
+            {
+                "id": item.id,
+                "text": words(item.text),
+                "note_ids": list(item.note_ids),
+                "status": "dropped" if item.id in found.dropped else "active",
+                "why": found.dropped.get(item.id, ""),
+            }
+            for item in found.reflections
         ],
         "notes": [
             {
@@ -161,6 +168,7 @@ def as_value(found: Found, clock: Clock = utc_minute, *, raw: bool = False) -> d
                 "missing": [words(piece) for piece in note.missing],
                 "entry_ids": list(note.entry_ids),
                 "status": "dropped" if note.id in found.dropped else "active",
+                "why": found.dropped.get(note.id, ""),
             }
             for note in found.notes
         ],
@@ -200,6 +208,12 @@ def _collides(found: Found) -> bool:
     return hits > 1
 
 
+def _told(why: str) -> str:
+    """Why the block no longer shows a record: another one that refuted or replaced it is worth naming."""
+    told = f" ({why})" if " by " in why and not why.startswith("retired") else ""
+    return f"dropped{told}: no longer in the block, kept here"
+
+
 def _head(found: Found, clock: Clock) -> list[str]:
     short = shorten([note.id for note in found.notes] + [item.id for item in found.reflections])
     lines = []
@@ -207,6 +221,8 @@ def _head(found: Found, clock: Clock) -> list[str]:
         lines.append("More than one record begins with this id.")
     for reflection in found.reflections:
         lines.append("Reflection " + reflection_line(reflection, short[reflection.id]))
+        if reflection.id in found.dropped:
+            lines.append("  " + _told(found.dropped[reflection.id]))
     for note in found.notes:
         lines.append("Note " + line(note, short[note.id], clock))
         remarks = [VOICES[note.evidence]]
@@ -218,7 +234,7 @@ def _head(found: Found, clock: Clock) -> list[str]:
             )
             remarks.append("missing there: " + ", ".join(note.missing))
         if note.id in found.dropped:
-            remarks.append("dropped: no longer in the block, kept here")
+            remarks.append(_told(found.dropped[note.id]))
         lines.append("  " + "; ".join(remarks))
     if found.missing_notes:
         lines.append("Notes not available: " + ", ".join(found.missing_notes))

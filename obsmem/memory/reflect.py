@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from obsmem.core.answers import SCHEMAS, parse_answer
 from obsmem.core.clean import strip_controls
@@ -17,6 +17,7 @@ from obsmem.core.ids import content_id
 from obsmem.core.mask import mask
 from obsmem.core.model import Card, Memory, Note, Reflection, Reply, Request
 from obsmem.core.tokens import clip_characters, estimate
+from obsmem.memory.lines import find_notes, find_reflections
 from obsmem.memory.observe import LONGEST_TEXT
 from obsmem.memory.prompt import assemble, memory_section, prior_memory
 
@@ -38,7 +39,8 @@ Rules:
 - One line of plain prose. The fact first, then the reason. No time, no tags, no Markdown.
 - Usually several notes stand behind one reflection. One note is enough only for a lasting statement, decision or finished
   piece of work. Never copy a note; the reflection must be shorter than its notes together.
-- Do not say again, in other words, what a reflection says already.
+- Do not say again, in other words, what a reflection says already. Where one is wrong or out of date by now, write what
+  holds and give the id of the old one in "replaces"; list the notes that show it.
 - What the user stated outweighs what the user asked, and what a tool showed outweighs what the agent believed.
 - note_ids are all and only the notes whose lasting meaning your line keeps in full. A note that you list may be dropped
   because of it. "covered" tells how many reflections keep a note already; it is no target.
@@ -46,7 +48,7 @@ Rules:
 
 ANSWER = """\
 ANSWER with one JSON object and nothing else:
-{"reflections": [{"text": "...", "note_ids": ["...", "..."]}]}
+{"reflections": [{"text": "...", "note_ids": ["...", "..."], "replaces": []}]}
 Give ids as they are printed in brackets. If nothing lasting is missing, answer {"reflections": []}
 """
 
@@ -65,11 +67,19 @@ def parse(text: str) -> list[dict[str, Any]]:
     return parse_answer(text, "reflect")
 
 
-def accept(reply: Reply, active_notes: Sequence[Note], existing: Sequence[Reflection]) -> list[Reflection]:
+class Accepted(NamedTuple):
+    """What came of an answer: reflections to keep, and which earlier ones they replace (id -> id of the new one)."""
+
+    reflections: tuple[Reflection, ...]
+    replaced: Mapping[str, str] = {}
+
+
+def accept(reply: Reply, active_notes: Sequence[Note], existing: Sequence[Reflection]) -> Accepted:
     """Turn proposals into reflections, each judged alone; what breaks a rule or is known already is left out."""
     taken_ids = {reflection.id for reflection in existing}
     taken_texts = {reflection.text for reflection in existing}
     accepted: list[Reflection] = []
+    replaced: dict[str, str] = {}
     for proposal in reply.items:
         text = _reflection_text(proposal.get("text"))
         supports = find_notes(proposal.get("note_ids"), active_notes)
@@ -84,7 +94,10 @@ def accept(reply: Reply, active_notes: Sequence[Note], existing: Sequence[Reflec
             taken_ids.add(reflection.id)
             taken_texts.add(text)
             accepted.append(reflection)
-    return accepted
+            old = proposal.get("replaces")
+            for one in find_reflections(old, existing):
+                replaced[one.id] = reflection.id
+    return Accepted(tuple(accepted), replaced)
 
 
 def _reflection_text(value: Any) -> str:
@@ -93,22 +106,6 @@ def _reflection_text(value: Any) -> str:
     text = strip_controls(value).strip()
     # Two lines are two statements, or a list: neither is what was asked for.
     return "" if "\n" in text else clip_characters(mask(text), LONGEST_TEXT)
-
-
-def find_notes(ids: Any, notes: Sequence[Note]) -> tuple[Note, ...]:
-    """The notes that ids (whole, or an unambiguous beginning of at least 4 digits) name, in the notes' order.
-
-    Nothing if a single id names none, or more than one.
-    """
-    asked = ids if isinstance(ids, (list, tuple)) else str(ids).split(",") if isinstance(ids, (str, int)) else ()
-    found: set[str] = set()
-    for item in asked:
-        prefix = str(item).strip().strip("[]").lower()
-        matches = {note.id for note in notes if note.id.startswith(prefix)} if len(prefix) >= 4 else set()
-        if len(matches) != 1:
-            return ()
-        found |= matches
-    return tuple(note for note in notes if note.id in found)
 
 
 def tiers(notes: Iterable[Note], reflections: Iterable[Reflection]) -> dict[str, int]:

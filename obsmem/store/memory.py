@@ -11,11 +11,12 @@ import json
 import os
 import sqlite3
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from obsmem.core.ids import entry_id, parse_entry_id
 from obsmem.core.model import Drop, Note, Pin, Reflection
+from obsmem.store.memory_deliveries import Deliveries
 from obsmem.store.memory_schema import MIGRATIONS
 from obsmem.store.schema import open_database, transaction
 
@@ -83,7 +84,7 @@ class Gap(NamedTuple):
     reason: str
 
 
-class MemoryStore:
+class MemoryStore(Deliveries):
     """The notes of one store. One connection, used from one thread at a time."""
 
     def __init__(self, path: str, *, readonly: bool = False) -> None:
@@ -127,9 +128,17 @@ class MemoryStore:
         return [Gap(*row) for row in rows]
 
     def commit_stretch(
-        self, call: WorkerCall, covered_to: int, first: int, last: int, shown: str, notes: Sequence[Note]
+        self,
+        call: WorkerCall,
+        covered_to: int,
+        first: int,
+        last: int,
+        shown: str,
+        notes: Sequence[Note],
+        refuted: Mapping[str, str] = {},
     ) -> bool:
-        """Write the notes of a stretch, its coverage and its call in one transaction.
+        """Write the notes of a stretch, its coverage and its call in one transaction. ``refuted`` are ids of earlier
+        notes, each with that of the new note that shows it to be wrong: tombstones say so.
 
         ``covered_to`` is where coverage ended when the stretch was read. False, and nothing written but the call,
         if somebody else has covered further since. A gap that the stretch fills is removed, or what it fills of it.
@@ -153,6 +162,7 @@ class MemoryStore:
             )
             for note in notes:
                 self._insert_note(note, call.session, now, first, last, number)
+            self._insert_drops(call.session, {id_: f"refuted by {by}" for id_, by in refuted.items()}, last, number)
         return True
 
     def commit_gap(self, session: str, covered_to: int, first: int, last: int, reason: str) -> bool:
@@ -271,9 +281,16 @@ class MemoryStore:
         return stored
 
     def commit_reflections(
-        self, call: WorkerCall, reflections: Sequence[Reflection], up_to: int, *, expected: int | None = None
+        self,
+        call: WorkerCall,
+        reflections: Sequence[Reflection],
+        up_to: int,
+        *,
+        expected: int | None = None,
+        replaced: Mapping[str, str] = {},
     ) -> bool:
         """Write reflections and how far the reflector examined, in one transaction. An empty list advances it too.
+        ``replaced`` are ids of earlier reflections, each with that of the new one that takes its place.
 
         False, and only the call written, if the reflector has examined further than ``expected`` since.
         """
@@ -294,6 +311,7 @@ class MemoryStore:
                         "INSERT INTO reflection_notes VALUES(?,?,?)",
                         [(reflection.id, position, note) for position, note in enumerate(reflection.note_ids)],
                     )
+            self._insert_drops(call.session, {id_: f"replaced by {by}" for id_, by in replaced.items()}, up_to, number)
             self._set_progress(call.session, "reflect", up_to)
         return True
 
@@ -321,14 +339,17 @@ class MemoryStore:
 
     def commit_drops(self, call: WorkerCall, note_ids: Sequence[str], why: str, up_to: int) -> None:
         """Add tombstones, and how far the dropper examined, in one transaction."""
-        now = int(time.time() * 1000)
         with transaction(self.connection):
             number = self._insert_call(call)
-            self.connection.executemany(
-                "INSERT INTO drops(session, note, at, why, up_to, call) VALUES(?,?,?,?,?,?)",
-                [(call.session, note, now, why, up_to, number) for note in note_ids],
-            )
+            self._insert_drops(call.session, dict.fromkeys(note_ids, why), up_to, number)
             self._set_progress(call.session, "drop", up_to)
+
+    def _insert_drops(self, session: str, reasons: Mapping[str, str], up_to: int, call: int) -> None:
+        now = int(time.time() * 1000)
+        self.connection.executemany(
+            "INSERT INTO drops(session, note, at, why, up_to, call) VALUES(?,?,?,?,?,?)",
+            [(session, id_, now, why, up_to, call) for id_, why in reasons.items()],
+        )
 
     def drops(self, session: str, up_to: int | None = None) -> list[StoredDrop]:
         """All tombstones of a session, oldest first, one note each."""
@@ -346,50 +367,6 @@ class MemoryStore:
             (session, workspace),
         )
         return [Pin(*row) for row in rows]
-
-    # --- deliveries
-
-    def record_block(self, session: str, delivery: str, nonce: str, parts: int, tokens: int, source: str) -> None:
-        """Note that a block was frozen for delivery."""
-        with transaction(self.connection):
-            self.connection.execute(
-                "INSERT OR IGNORE INTO blocks VALUES(?,?,?,?,?,?,?)",
-                (delivery, session, nonce, int(time.time() * 1000), parts, tokens, source),
-            )
-
-    def had_block(self, session: str) -> bool:
-        """True if a block was ever made for a session's hooks, here or, as its transcript shows, elsewhere."""
-        sql = "SELECT 1 FROM blocks WHERE session=?1 UNION ALL SELECT 1 FROM receipts WHERE session=?1 LIMIT 1"
-        return self.connection.execute(sql, (session,)).fetchone() is not None
-
-    def record_receipt(self, session: str, delivery: str, part: str, seq: int, at: int) -> None:
-        """Note that a part of a block was found in the transcript."""
-        with transaction(self.connection):
-            self.connection.execute(
-                "INSERT OR IGNORE INTO receipts VALUES(?,?,?,?,?)", (session, delivery, part, seq, at)
-            )
-
-    def receipts(self, session: str) -> list[tuple[str, str, int, int]]:
-        """(delivery, part, seq, at) of every part found in the transcript, in order."""
-        rows = self.connection.execute(
-            "SELECT delivery, part, seq, at FROM receipts WHERE session=? ORDER BY seq, part", (session,)
-        )
-        return [(row[0], row[1], row[2], row[3]) for row in rows]
-
-    def record_decision(self, session: str, what: str, why: str) -> None:
-        """Note that something was decided about a session, so that it is decided once."""
-        with transaction(self.connection):
-            self.connection.execute(
-                "INSERT INTO decisions(session, at, what, why) VALUES(?,?,?,?)",
-                (session, int(time.time() * 1000), what, why),
-            )
-
-    def decided(self, session: str, what: str, why: str) -> int:
-        """When something was decided (ms); 0 where it was not."""
-        row = self.connection.execute(
-            "SELECT max(at) FROM decisions WHERE session=? AND what=? AND why=?", (session, what, why)
-        ).fetchone()
-        return int(row[0] or 0)
 
     # --- care
 

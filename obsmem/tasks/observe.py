@@ -224,15 +224,15 @@ def _observe_chunk(
     memory = remember(store, stored)
     now = int(time.time() * 1000)
     request = observe.build(chunk, within, before[-STATE_CARDS:], memory, clock(now), memory_cap(store, team), clock)
-    known, only_grounded = {note.id for note in memory.notes}, store.config["ungrounded"] == "reject"
+    only_grounded = store.config["ungrounded"] == "reject"
 
     def accept(reply: Reply) -> Accepted:
-        return observe.accept(reply, chunk, known, now, clock, only_grounded=only_grounded)
+        return observe.accept(reply, chunk, memory.notes, now, clock, only_grounded=only_grounded)
 
     reply, call = ask(store, team, request, first, last, lambda reply: judge(accept(reply)))
     accepted = accept(reply)
     call = call._replace(items=len(accepted.notes), rejected=len(accepted.rejected))
-    if not store.memory.commit_stretch(call, covered, first, last, shown_hash(chunk), accepted.notes):
+    if not store.memory.commit_stretch(call, covered, first, last, shown_hash(chunk), accepted.notes, accepted.refuted):
         return Done()
     return Done(1, len(accepted.notes), len(accepted.rejected))
 
@@ -270,9 +270,13 @@ def _reflect_and_drop(store: Store, stored: StoredSession, cards: list[Card], te
         reply, call = ask(store, team, reflect.build(memory, seen, handle, cap, clock), examined + 1, covered)
     except WorkerError:
         return Done()
-    reflections = reflect.accept(reply, memory.notes, memory.reflections)
+    accepted = reflect.accept(reply, memory.notes, memory.reflections)
+    reflections = accepted.reflections
     call = call._replace(items=len(reflections))
-    if not store.memory.commit_reflections(call, reflections, covered, expected=examined):
+    committed = store.memory.commit_reflections(
+        call, reflections, covered, expected=examined, replaced=accepted.replaced
+    )
+    if not committed:
         return Done()
     dropped = _drop(store, stored, seen, team, clock, covered, len(reflections))
     return Done(reflections=len(reflections), drops=dropped)

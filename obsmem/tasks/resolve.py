@@ -69,18 +69,21 @@ def _gather(store: Store, notes: list[StoredNote], reflections: list[StoredRefle
     supports = [id_ for one in reflections for id_ in one.reflection.note_ids]
     known = {one.note.id: one for one in [*notes, *store.memory.notes_by_id(supports)]}
     sessions = {one.session for one in known.values()}
-    dropped: set[str] = set()
-    for handle in sessions:
+    dropped: dict[str, str] = {}
+    for handle in sessions | {one.session for one in reflections}:
+        reasons = {id_: one.drop.why for one in store.memory.drops(handle) for id_ in one.drop.note_ids}
         try:
-            dropped |= remember(store, store.archive.by_handle(handle)).dropped
+            hidden = remember(store, store.archive.by_handle(handle)).dropped
         except NotFound:  # the archive was lost: the note is there all the same
-            dropped |= {id_ for one in store.memory.drops(handle) for id_ in one.drop.note_ids}
+            hidden = frozenset(reasons)
+        dropped.update({id_: reasons.get(id_, "") for id_ in hidden})
+    ids = known.keys() | {one.reflection.id for one in reflections}
     names = list(dict.fromkeys(name for one in known.values() for name in one.note.entry_ids))
     return Found(
         notes=tuple(one.note for one in known.values()),
         reflections=tuple(one.reflection for one in reflections),
         sources=tuple(sources_of(store, names)),
-        dropped=frozenset(dropped & known.keys()),
+        dropped={id_: why for id_, why in dropped.items() if id_ in ids},
         missing_notes=tuple(id_ for id_ in supports if id_ not in known),
     )
 

@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Sequence
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import pytest
 from obsmem.core.clock import read_minute
 from obsmem.core.errors import WorkerError
 from obsmem.core.ids import content_id
-from obsmem.core.model import Entry, Memory, Reply
+from obsmem.core.model import Entry, Memory, Note, Reply
 from obsmem.core.tokens import estimate
 from obsmem.harnesses.base import WORKER_MARK
 from obsmem.memory import observe
@@ -22,7 +23,7 @@ CHUNK = chunk_of(user(1, "Use uv, not pip"), agent(2, "I think the cache is stal
 NOW = NOON + 3_600_000
 
 
-def accept(*items: dict[str, Any], known: frozenset[str] = frozenset(), chunk: Any = CHUNK) -> observe.Accepted:
+def accept(*items: dict[str, Any], known: Sequence[Note] = (), chunk: Any = CHUNK) -> observe.Accepted:
     return observe.accept(Reply(items, "test"), chunk, known, NOW)
 
 
@@ -97,13 +98,37 @@ def test_cited_ids_are_kept_once_and_in_the_order_of_the_chunk() -> None:
     assert accept({"text": "x", "entry_ids": ["3", "abcd.1", 3]}).notes[0].entry_ids == ("abcd.1", "abcd.3")
 
 
+CLAIM = note("The cache is stale", 2, evidence="agent")
+ORDER = note("User forbade pip", 1, evidence="user")
+
+
+@pytest.mark.parametrize(
+    ("proposal", "refuted"),
+    [
+        ({"text": "3 failed in 1.2 s", "entry_ids": [3], "refutes": [CLAIM.id[:7]]}, [CLAIM.id]),
+        ({"text": "User wants uv", "entry_ids": [1], "refutes": [f"[{CLAIM.id}]"]}, [CLAIM.id]),
+        ({"text": "3 failed in 1.2 s", "entry_ids": [3], "refutes": [ORDER.id]}, []),
+        ({"text": "The cache is fine", "entry_ids": [2], "refutes": [CLAIM.id]}, []),
+        ({"text": "4 failed in /etc/passwd", "entry_ids": [3], "refutes": [CLAIM.id]}, []),
+        ({"text": "3 failed in 1.2 s", "entry_ids": [3], "refutes": ["ffff", CLAIM.id]}, [CLAIM.id]),
+        ({"text": "3 failed in 1.2 s", "entry_ids": [3], "refutes": CLAIM.id}, []),
+        ({"text": "3 failed in 1.2 s", "entry_ids": [99], "refutes": [CLAIM.id]}, []),
+    ],
+)
+def test_only_what_an_agent_claimed_is_refuted_and_only_by_what_was_shown_or_said(
+    proposal: dict[str, Any], refuted: list[str]
+) -> None:
+    outcome = accept(proposal, known=(CLAIM, ORDER))
+    assert list(outcome.refuted) == refuted
+    assert set(outcome.refuted.values()) <= {made.id for made in outcome.notes}
+
+
 def test_the_same_note_is_made_once() -> None:
     twice = accept(
         {"text": "x", "relevance": "low", "entry_ids": [1]}, {"text": "x", "relevance": "high", "entry_ids": [1]}
     )
     assert [made.relevance for made in twice.notes] == ["low"] and twice.duplicates == 1
-    known = frozenset({twice.notes[0].id})
-    again = accept({"text": "x", "entry_ids": [1]}, known=known)
+    again = accept({"text": "x", "entry_ids": [1]}, known=twice.notes)
     assert (again.notes, again.duplicates) == ((), 1)
     assert len(accept({"text": "x", "entry_ids": [1]}, {"text": "x", "entry_ids": [2]}).notes) == 2
 
@@ -131,7 +156,7 @@ def test_a_local_time_is_read_by_the_users_clock() -> None:
         return datetime.fromtimestamp(ms / 1000, zone).strftime("%Y-%m-%d %H:%M")
 
     reply = Reply(({"text": "x", "entry_ids": [1], "at": clock(NOON)},), "test")
-    assert observe.accept(reply, CHUNK, frozenset(), NOW, clock).notes[0].at == NOON
+    assert observe.accept(reply, CHUNK, (), NOW, clock).notes[0].at == NOON
 
 
 def test_long_text_is_cut_with_a_mark_and_secrets_are_masked() -> None:

@@ -55,9 +55,19 @@ def test_every_outcome_has_its_status(found: Found, status: str, kind: str) -> N
 
 
 def test_a_dropped_note_says_so_and_is_still_there() -> None:
-    found = Found((NOTE,), sources=SOURCES, dropped=frozenset({NOTE.id}))
+    found = Found((NOTE,), sources=SOURCES, dropped={NOTE.id: "retired by the dropper"})
     assert "dropped: no longer in the block" in render(found) and "Use uv, not pip" in render(found)
     assert as_value(found)["notes"][0]["status"] == "dropped"
+
+
+def test_what_refuted_a_note_or_replaced_a_reflection_is_named() -> None:
+    lasting = reflection("uv only", NOTE)
+    found = Found(
+        (NOTE,), (lasting,), SOURCES, {NOTE.id: "refuted by 3fa9c1d20b44", lasting.id: "replaced by 77aa00bb11cc"}
+    )
+    text, value = render(found), as_value(found)
+    assert "dropped (refuted by 3fa9c1d20b44)" in text and "dropped (replaced by 77aa00bb11cc)" in text
+    assert (value["reflections"][0]["status"], value["notes"][0]["why"]) == ("dropped", "refuted by 3fa9c1d20b44")
 
 
 def test_a_reflection_shows_its_notes_and_what_is_lost() -> None:

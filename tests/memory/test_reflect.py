@@ -17,7 +17,18 @@ C = note("Tests passed", 3, relevance="low")
 def accept(
     *items: dict[str, Any], notes: tuple[Note, ...] = (A, B, C), existing: tuple[Reflection, ...] = ()
 ) -> list[Reflection]:
-    return reflect.accept(Reply(items, "test"), notes, existing)
+    return list(reflect.accept(Reply(items, "test"), notes, existing).reflections)
+
+
+def test_a_reflection_replaces_one_that_it_names_and_no_other() -> None:
+    old, other = reflection("Use pip", A), reflection("Tests pass", C)
+    new = {"text": "Use uv", "note_ids": [A.id], "replaces": [old.id[:8]]}
+    outcome = reflect.accept(Reply((new,), "test"), (A, B, C), (old, other))
+    assert outcome.replaced == {old.id: outcome.reflections[0].id}
+    for wrong in (["ffff"], "", None, 7, [other.id, "ffff"]):
+        assert reflect.accept(Reply(({**new, "replaces": wrong},), "test"), (A, B, C), (old, other)).replaced == {}
+    refused = {"text": "Use uv", "note_ids": ["ffff"], "replaces": [old.id]}
+    assert reflect.accept(Reply((refused,), "test"), (A, B, C), (old, other)).replaced == {}, "nothing takes its place"
 
 
 def test_supports_are_kept_once_and_in_the_order_of_the_notes() -> None:

@@ -19,6 +19,7 @@ from obsmem.store.archive import StoredSession
 from obsmem.store.spending import Spending
 from obsmem.tasks import ask as asking
 from obsmem.tasks.ask import BUDGET, MOST_TRIES, midnight
+from obsmem.tasks.remember import remember
 from obsmem.tasks.store import Store
 from tests.tasks.models import Model, first_entry, unreliable
 from tests.tasks.talk import fresh, opened, session_of, turns, watch
@@ -251,3 +252,30 @@ def test_whatever_models_do_everything_is_covered_once(seed: int, tmp_path: Path
         check_coverage(store, stored)
         ids = [one.note.id for one in store.memory.notes(stored.session.handle)]
         assert ids and len(ids) == len(set(ids))
+
+
+def test_what_turns_out_to_be_wrong_is_shown_no_more_and_says_what_refuted_it(tmp_path: Path, hire: Any) -> None:
+    def answer(model: Model, request: Request) -> str:
+        if request.task != "observe":
+            return "[]"
+        assert request.chunk is not None
+        if "not the cache" not in request.chunk.text:
+            number = 1 + [*request.chunk.shown.values()].index("It must be the stale cache.")
+            return json.dumps({"notes": [{"text": "The stale cache is the cause.", "entry_ids": [number]}]})
+        (claim,) = [note.id for note in request.memory.notes if "stale cache" in note.text]
+        number = 1 + [*request.chunk.shown.values()].index("It is not the cache, it is the clock.")
+        return json.dumps(
+            {"notes": [{"text": "User: not the cache, the clock.", "entry_ids": [number], "refutes": [claim[:7]]}]}
+        )
+
+    conversation = turns(1)
+    conversation.agent("It must be the stale cache.")
+    with opened(workers=hire(Model(answer=answer))) as store:
+        stored = session_of(store, conversation.write(tmp_path))
+        watch(store, stored)
+        conversation.user("It is not the cache, it is the clock.")
+        stored = session_of(store, conversation.write(tmp_path))
+        watch(store, stored)
+        assert [note.text for note in remember(store, stored).notes] == ["User: not the cache, the clock."]
+        (drop,) = store.memory.drops(stored.session.handle)
+        assert drop.drop.why == f"refuted by {remember(store, stored).notes[0].id}"

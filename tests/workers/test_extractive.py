@@ -307,6 +307,6 @@ def test_the_pass_accepts_every_proposal() -> None:
     script.run("pytest -q", "1 failed in 0.1s", ok=False)
     script.agent("The loader is in place, one test still fails on empty input.")
     reply = ask(script)
-    accepted = observe.accept(reply, chunk_of(script.entries), frozenset(), 10**12)
+    accepted = observe.accept(reply, chunk_of(script.entries), (), 10**12)
     assert len(accepted.notes) == len(reply.items)
     assert {item.grounding for item in accepted.notes} == {"verified"}

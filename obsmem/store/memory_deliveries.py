@@ -1,0 +1,59 @@
+"""The part of ``memory.db`` about blocks: which were left for delivery, which parts a transcript shows, what was decided.
+
+Invariant: a row says what happened once; nothing here is changed afterwards.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+
+from obsmem.store.schema import transaction
+
+
+class Deliveries:
+    """Part of ``MemoryStore``, over its connection."""
+
+    connection: sqlite3.Connection
+
+    def record_block(self, session: str, delivery: str, nonce: str, parts: int, tokens: int, source: str) -> None:
+        """Note that a block was frozen for delivery."""
+        with transaction(self.connection):
+            self.connection.execute(
+                "INSERT OR IGNORE INTO blocks VALUES(?,?,?,?,?,?,?)",
+                (delivery, session, nonce, int(time.time() * 1000), parts, tokens, source),
+            )
+
+    def had_block(self, session: str) -> bool:
+        """True if a block was ever made for a session's hooks, here or, as its transcript shows, elsewhere."""
+        sql = "SELECT 1 FROM blocks WHERE session=?1 UNION ALL SELECT 1 FROM receipts WHERE session=?1 LIMIT 1"
+        return self.connection.execute(sql, (session,)).fetchone() is not None
+
+    def record_receipt(self, session: str, delivery: str, part: str, seq: int, at: int) -> None:
+        """Note that a part of a block was found in the transcript."""
+        with transaction(self.connection):
+            self.connection.execute(
+                "INSERT OR IGNORE INTO receipts VALUES(?,?,?,?,?)", (session, delivery, part, seq, at)
+            )
+
+    def receipts(self, session: str) -> list[tuple[str, str, int, int]]:
+        """(delivery, part, seq, at) of every part found in the transcript, in order."""
+        rows = self.connection.execute(
+            "SELECT delivery, part, seq, at FROM receipts WHERE session=? ORDER BY seq, part", (session,)
+        )
+        return [(row[0], row[1], row[2], row[3]) for row in rows]
+
+    def record_decision(self, session: str, what: str, why: str) -> None:
+        """Note that something was decided about a session, so that it is decided once."""
+        with transaction(self.connection):
+            self.connection.execute(
+                "INSERT INTO decisions(session, at, what, why) VALUES(?,?,?,?)",
+                (session, int(time.time() * 1000), what, why),
+            )
+
+    def decided(self, session: str, what: str, why: str) -> int:
+        """When something was decided (ms); 0 where it was not."""
+        row = self.connection.execute(
+            "SELECT max(at) FROM decisions WHERE session=? AND what=? AND why=?", (session, what, why)
+        ).fetchone()
+        return int(row[0] or 0)
