@@ -1,7 +1,7 @@
 """The command line: one parser, one table from command to function, one place where failures become sentences.
 
 Commands: install, uninstall, setup, doctor · replay, try, demo, ingest, sync · recall, sessions, show, notes, block,
-status, config · forget, fsck, index, hooks, maintain. ``hook`` is not here: it never loads this module.
+status, usage, config · forget, fsck, index, hooks, maintain. ``hook`` is not here: it never loads this module.
 """
 
 from __future__ import annotations
@@ -261,6 +261,8 @@ def _add_showing(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
     _add_session(block)
     block.add_argument("--budget", type=_budget, metavar="TOKENS", help="tokens of the block")
     _add(commands, "status", "commands_show", "how much is kept, how far behind the observer is")
+    usage = _add(commands, "usage", "commands_usage", "what models were asked, and what it took")
+    usage.add_argument("--days", type=int, default=7, metavar="N", help="how many days back (7)")
     config = _add(commands, "config", "commands_show", "list every configuration key with its value")
     config.add_argument("--origin", action="store_true", help="also where each value comes from and what it means")
 

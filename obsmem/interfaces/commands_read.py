@@ -16,6 +16,7 @@ from obsmem.core.errors import NotFound, UsageError
 from obsmem.interfaces.report import Bar, agreed, counts, many, say, say_json, size, warn
 from obsmem.system import config as configuration
 from obsmem.system.config import Config
+from obsmem.tasks.ask import cascade
 from obsmem.tasks.discover import Found, find_below, find_on_machine, newest_on_machine
 from obsmem.tasks.ingest import Progress, ingest
 from obsmem.tasks.maintain import write_hook_state
@@ -241,6 +242,7 @@ def run_ingest(arguments: argparse.Namespace) -> int:
     """``ingest PATH…``: archive and observe transcripts, each from where it was left."""
     found = [one for path in arguments.paths for one in _below(path, arguments.harness)]
     with open_store() as store:
+        cascade(store, strict=True)  # a worker that is set up wrongly is said here, where somebody reads it
         return _take_in(store, found, as_json=arguments.json, final=True)
 
 
@@ -248,6 +250,7 @@ def run_sync(arguments: argparse.Namespace) -> int:
     """``sync``: take in every session of every harness on this machine, after listing them and asking once."""
     found = sorted(find_on_machine(os.path.expanduser("~"), arguments.harness), key=lambda one: one.changed)
     with open_store() as store:
+        cascade(store, strict=True)
         due = [one for one in found if _is_due(store, one)]
         if not arguments.json:
             for one in due:

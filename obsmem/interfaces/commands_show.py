@@ -18,6 +18,7 @@ from obsmem.store.archive import StoredSession
 from obsmem.system import config as configuration
 from obsmem.system import log
 from obsmem.system.paths import data_home
+from obsmem.tasks import usage
 from obsmem.tasks.deliver import make_block
 from obsmem.tasks.deliveries import describe, recent_deliveries
 from obsmem.tasks.doctor import unlogged_trouble
@@ -243,6 +244,7 @@ def run_status(arguments: argparse.Namespace) -> int:
         say(
             f"  {value['failed_calls']} worker calls failed; the stretches were covered by the next worker or are due again"
         )
+    _say_models(value["workers"])
     for lag in value["behind"]:
         say(f"  {lag['handle']} is {lag['tokens']} tokens behind (due at {value['observe_after_tokens']})")
     if value["gaps"]:
@@ -254,6 +256,19 @@ def run_status(arguments: argparse.Namespace) -> int:
     for one in value["unlogged_trouble"]:
         say(f"trouble: {one['what']} → {one['remedy']}")
     return 0
+
+
+def _say_models(value: dict[str, Any]) -> None:
+    """What models cost today, and why one is not asked."""
+    if value["wrong"]:
+        say(f"  models: {value['wrong']}")
+    if not value["models"]:
+        return
+    say(f"models: {usage.Today(**value['today']).words()}")
+    for one in value["models"]:
+        billing = f" ({one['billing']})" if one["billing"] else ""
+        alone = f", left alone for now: {one['why']}" if one["until"] > time.time() * 1000 else ""
+        say(f"  {one['name']}{billing}{alone}")
 
 
 def _status_value(store: Store, home: str) -> dict[str, Any]:
@@ -288,6 +303,7 @@ def _status_value(store: Store, home: str) -> dict[str, Any]:
             {"handle": one.session.handle, "words": describe(found, local_clock), **found._asdict()}
             for one, found in recent_deliveries(store)
         ],
+        "workers": usage.status_value(store),
         "trouble": log.last_trouble(home, time.time()),
         "unlogged_trouble": [check._asdict() for check in unlogged_trouble(home, os.getcwd())],
         "observe_after_tokens": store.config["observe_after_tokens"],
@@ -309,5 +325,7 @@ def run_config(arguments: argparse.Namespace) -> int:
         say(f"{key}: {json.dumps(config[key], ensure_ascii=False)}")
         if arguments.origin:
             say(f"    from {config.origins[key]} — {meaning}")
+    for key, path in config.ignored:
+        say(f"{key!r} in {path} is ignored: only your own file may set it.")
     say(f"The user's file is {configuration.user_file()}; a project's is {configuration.PROJECT_FILE} in its folder.")
     return 0

@@ -25,11 +25,30 @@ class Knowledge(NamedTuple):
     why: str = ""
 
 
+class Calls(NamedTuple):
+    """Calls of a day that are alike: how many, the tokens that the other side counted, and milliseconds in all."""
+
+    day: str
+    worker: str
+    session: str
+    task: str
+    outcome: str
+    calls: int
+    tokens_in: int
+    tokens_out: int
+    ms: int
+
+
 class Spending:
     """The two tables, over the connection of ``memory.db``."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
+        # A store that an older version wrote, and that is only read, has none of this.
+        found = connection.execute(
+            "SELECT count(*) FROM sqlite_master WHERE name IN ('workers', 'spending')"
+        ).fetchone()
+        self._exists = found[0] == 2
 
     def reserve(self, worker: str, at: int, tokens: int, since: int, most_calls: int | None, most: int | None) -> int:
         """Reserve a call of so many tokens at ``at`` (milliseconds), unless with it more than ``most_calls`` calls or
@@ -49,6 +68,8 @@ class Spending:
 
     def spent(self, since: int) -> tuple[int, int]:
         """(calls, tokens) reserved or spent since a time in milliseconds."""
+        if not self._exists:
+            return 0, 0
         row = self._connection.execute(
             "SELECT count(*), coalesce(sum(tokens), 0) FROM spending WHERE at>=?", (since,)
         ).fetchone()
@@ -56,6 +77,8 @@ class Spending:
 
     def known(self, worker: str) -> Knowledge:
         """What was learned of a worker so far."""
+        if not self._exists:
+            return Knowledge()
         row = self._connection.execute(
             "SELECT window, ratio, until, why FROM workers WHERE name=?", (worker,)
         ).fetchone()
@@ -80,6 +103,16 @@ class Spending:
             low, high = RATIOS
             ratio = min(high, max(low, counted / estimated))
             self._learn(worker, "ratio=ratio * (1 - ?2) + ?3 * ?2", SHARE, ratio)
+
+    def calls(self, since: int) -> list[Calls]:
+        """What workers were asked since a time in milliseconds, the newest day first, the busiest worker first."""
+        rows = self._connection.execute(
+            "SELECT date(at / 1000, 'unixepoch', 'localtime') AS day, worker, session, task, outcome, count(*), sum(tokens_in),"
+            " sum(tokens_out), sum(ms) FROM worker_calls WHERE at>=? GROUP BY day, worker, session, task, outcome"
+            " ORDER BY day DESC, count(*) DESC",
+            (since,),
+        )
+        return [Calls(*row) for row in rows]
 
     def _learn(self, worker: str, change: str, *values: object) -> None:
         with transaction(self._connection):

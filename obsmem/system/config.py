@@ -1,13 +1,15 @@
 """The configuration: defaults, then the user's file, then the project's, then the environment. Off the hook path.
 
 Invariants: an unknown key or a wrong value is named with its file and refused, never guessed; every value knows where
-it came from; hooks read none of this (the maintainer compiles what they need into the session's state file).
+it came from; hooks read none of this (the maintainer compiles what they need into the session's state file). What runs
+programs, sends words away, costs money or hides less is the user's to say: a project's file, which may have come with
+somebody else's repository, cannot.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from obsmem.core.errors import ConfigError
@@ -92,12 +94,23 @@ KEYS: dict[str, tuple[Any, dict[str, Any], str]] = {
 }
 
 
-class Config:
-    """The values in force and, for each key, where it came from ('default', a file's path, or a variable's name)."""
+# The keys that a project's file cannot set.
+USERS_OWN = (
+    "workers", "prefer_session_model", "worker_calls_per_day", "worker_tokens_per_day", "worker_retry_minutes", "upgrade",
+    "mask", "exclude", "retention_days", "retention_keep",
+)  # fmt: skip
 
-    def __init__(self, values: Mapping[str, Any], origins: Mapping[str, str]) -> None:
+
+class Config:
+    """The values in force and, for each key, where it came from ('default', a file's path, or a variable's name);
+    ``ignored`` are the (key, file) that a project's file had no right to set."""
+
+    def __init__(
+        self, values: Mapping[str, Any], origins: Mapping[str, str], ignored: Sequence[tuple[str, str]] = ()
+    ) -> None:
         self.values = values
         self.origins = origins
+        self.ignored = tuple(ignored)
 
     def __getitem__(self, key: str) -> Any:
         """The value of a key."""
@@ -136,21 +149,23 @@ def load(project: str = "") -> Config:
     """
     values: dict[str, Any] = dict(defaults().values)
     origins: dict[str, str] = dict(defaults().origins)
-    files = [user_file()]
-    if project:
-        files += _project_file(project)
-    for path in files:
+    ignored = []
+    own = user_file()
+    for path in [own, *(_project_file(project) if project else ())]:
         for key, value in _read(path).items():
-            values[key], origins[key] = value, path
+            if path != own and key in USERS_OWN:
+                ignored.append((key, path))
+            else:
+                values[key], origins[key] = value, path
     for key, value in _environment().items():
         values[key], origins[key] = value, ENVIRONMENT_PREFIX + key.upper()
-    return Config(values, origins)
+    return Config(values, origins, ignored)
 
 
 def override(config: Config, changes: Mapping[str, Any], origin: str) -> Config:
     """The same configuration with some values replaced, checked. Raises ConfigError."""
     _validate(dict(changes), origin)
-    return Config({**config.values, **changes}, {**config.origins, **dict.fromkeys(changes, origin)})
+    return Config({**config.values, **changes}, {**config.origins, **dict.fromkeys(changes, origin)}, config.ignored)
 
 
 def _project_file(folder: str) -> list[str]:

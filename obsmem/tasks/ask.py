@@ -20,6 +20,7 @@ from obsmem.memory.chunk import SMALLEST_CAP
 from obsmem.memory.repair import Verdict
 from obsmem.store.memory import WorkerCall
 from obsmem.store.spending import Spending
+from obsmem.system import log
 from obsmem.system.lock import hold
 from obsmem.tasks.store import Store
 from obsmem.workers.base import ModelWorker, Worker, as_model
@@ -32,16 +33,23 @@ BUDGET = "budget"  # what is left alone until midnight when the day's limit is r
 Judge = Callable[[Reply], Verdict]
 
 
-def cascade(store: Store, *, fast: bool = False, model: str = "") -> list[Worker]:
+def cascade(store: Store, *, fast: bool = False, model: str = "", strict: bool = False) -> list[Worker]:
     """The workers to ask, in order. ``fast`` leaves only the extractive one (before a compaction, in a replay).
 
-    With ``prefer_session_model`` a worker that is set to the session's own ``model`` comes first.
+    With ``prefer_session_model`` a worker that is set to the session's own ``model`` comes first. One that is set up
+    wrongly is left out, so that a slip in the configuration costs no memory, and the log says so; where somebody
+    watches (``strict``) ConfigError is raised.
     """
     chosen: list[Worker] = []
     for item in [] if fast else store.config["workers"]:
         if item == "extractive":
             break
-        chosen.append(_worker(item))
+        try:
+            chosen.append(_worker(item))
+        except ConfigError as error:
+            if strict:
+                raise
+            log.write(store.home, "workers", outcome=type(error).__name__)
     if model and store.config["prefer_session_model"]:
         chosen.sort(key=lambda worker: getattr(as_model(worker), "model", "") != model)
     extractive: Any = workers.load("extractive")

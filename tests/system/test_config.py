@@ -21,6 +21,21 @@ def write(path: str | Path, text: str) -> str:
     return str(path)
 
 
+def test_a_project_cannot_set_what_runs_programs_sends_words_away_or_hides_less(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may have come with somebody else's repository."""
+    monkeypatch.setenv("OBSERVATIONAL_MEMORY_CONFIG", write(tmp_path / "user.yaml", "mask: ['MELON-[0-9]+']\n"))
+    project = write(
+        tmp_path / "p" / PROJECT_FILE,
+        "workers: [{kind: command, run: [sh, -c, evil]}]\nmask: []\nexclude: []\nworker_tokens_per_day: 99000000\nbudget_tokens: 2000\n",
+    )
+    config = load(str(tmp_path / "p"))
+    assert config["workers"] == ["extractive"] and config["mask"] == ["MELON-[0-9]+"]
+    assert config["worker_tokens_per_day"] == KEYS["worker_tokens_per_day"][0] and config["budget_tokens"] == 2000
+    assert config.ignored == tuple((key, project) for key in ("workers", "mask", "exclude", "worker_tokens_per_day"))
+
+
 def test_without_any_file_all_values_are_defaults() -> None:
     loaded = load()
     assert {key: loaded[key] for key in KEYS} == {key: default for key, (default, _, _) in KEYS.items()}

@@ -28,7 +28,15 @@ def test_the_cascade_keeps_the_order_and_ends_with_the_extractive_worker(tmp_pat
     with opened(workers=[]) as store:
         assert [worker.NAME for worker in cascade(store)] == ["extractive"]
     with opened(workers=[{"kind": "unheard-of"}]) as store, pytest.raises(ConfigError, match="unheard-of"):
-        cascade(store)
+        cascade(store, strict=True)
+
+
+def test_a_worker_that_is_set_up_wrongly_costs_no_memory(tmp_path: Path) -> None:
+    with opened(workers=[{"kind": "unheard-of"}, "extractive"]) as store:
+        stored = session_of(store, turns(2).write(tmp_path))
+        assert watch(store, stored).notes > 0
+        check_coverage(store, stored)
+        assert "workers outcome=ConfigError" in (Path(store.home) / "log.txt").read_text(encoding="utf-8")
 
 
 def test_the_first_answer_counts_and_each_failure_before_it_has_its_row(tmp_path: Path) -> None:
