@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 from obsmem.core.ids import entry_id, parse_entry_id
 from obsmem.core.model import Drop, Note, Pin, Reflection
+from obsmem.store.memory_coverage import Coverage, Stretch
 from obsmem.store.memory_deliveries import Deliveries
 from obsmem.store.memory_schema import MIGRATIONS
 from obsmem.store.schema import open_database, transaction
@@ -67,24 +68,7 @@ class StoredDrop(NamedTuple):
     up_to: int
 
 
-class Stretch(NamedTuple):
-    """A covered stretch of a session: which entries (by seq), by which call, and the hash of what was shown."""
-
-    first_seq: int
-    last_seq: int
-    call: int
-    shown: str
-
-
-class Gap(NamedTuple):
-    """A stretch that could not be observed, and why."""
-
-    first_seq: int
-    last_seq: int
-    reason: str
-
-
-class MemoryStore(Deliveries):
+class MemoryStore(Coverage, Deliveries):
     """The notes of one store. One connection, used from one thread at a time."""
 
     def __init__(self, path: str, *, readonly: bool = False) -> None:
@@ -98,34 +82,6 @@ class MemoryStore(Deliveries):
         self.connection.close()
 
     # --- coverage
-
-    def covered_to(self, session: str) -> int:
-        """The seq up to which everything is covered or a gap; -1 where nothing is."""
-        row = self.connection.execute(
-            "SELECT max(last_seq) FROM (SELECT last_seq FROM coverage WHERE session=?1"
-            " UNION ALL SELECT last_seq FROM gaps WHERE session=?1)",
-            (session,),
-        ).fetchone()
-        return -1 if row[0] is None else int(row[0])
-
-    def covered_sessions(self) -> list[str]:
-        """The handles of all sessions that have coverage or a gap."""
-        rows = self.connection.execute("SELECT session FROM coverage UNION SELECT session FROM gaps")
-        return [row[0] for row in rows]
-
-    def stretches(self, session: str) -> list[Stretch]:
-        """All covered stretches of a session, in order."""
-        rows = self.connection.execute(
-            "SELECT first_seq, last_seq, call, shown FROM coverage WHERE session=? ORDER BY first_seq", (session,)
-        )
-        return [Stretch(*row) for row in rows]
-
-    def gaps(self, session: str) -> list[Gap]:
-        """All gaps of a session, in order."""
-        rows = self.connection.execute(
-            "SELECT first_seq, last_seq, reason FROM gaps WHERE session=? ORDER BY first_seq", (session,)
-        )
-        return [Gap(*row) for row in rows]
 
     def commit_stretch(
         self,
@@ -165,33 +121,30 @@ class MemoryStore(Deliveries):
             self._insert_drops(call.session, {id_: f"refuted by {by}" for id_, by in refuted.items()}, last, number)
         return True
 
-    def commit_gap(self, session: str, covered_to: int, first: int, last: int, reason: str) -> bool:
-        """Mark a stretch as not observable now, so that work goes on behind it. False if coverage moved meanwhile."""
+    def replace_stretch(self, call: WorkerCall, stretch: Stretch, notes: Sequence[Note]) -> bool:
+        """Put the notes of a new call in the place of those that a stretch had, which get a tombstone; coverage stays.
+        False, and nothing written but the call, if somebody else replaced them meanwhile."""
+        now = int(time.time() * 1000)
         with transaction(self.connection):
-            if self.covered_to(session) != covered_to:
+            current = self.connection.execute(
+                "SELECT 1 FROM coverage WHERE session=? AND first_seq=? AND last_seq=? AND call=?",
+                (call.session, stretch.first_seq, stretch.last_seq, stretch.call),
+            ).fetchone()
+            number = self._insert_call(call if current else call._replace(outcome="late", items=0))
+            if not current:
                 return False
+            reasons = dict.fromkeys(sorted(self.notes_of(stretch.call)), f"observed again by {call.worker}")
+            self._insert_drops(call.session, reasons, stretch.last_seq, number)
+            for note in notes:
+                self._insert_note(note, call.session, now + 1, stretch.first_seq, stretch.last_seq, number)
             self.connection.execute(
-                "INSERT OR REPLACE INTO gaps VALUES(?,?,?,?,?)", (session, first, last, reason, int(time.time() * 1000))
+                "UPDATE coverage SET call=? WHERE session=? AND first_seq=?", (number, call.session, stretch.first_seq)
             )
         return True
 
-    def roll_back_coverage(self, session: str, last_seq: int) -> int:
-        """Take back coverage beyond the archive's last seq (after the archive was lost or restored). Returns how many
-        stretches were cut; notes stay, as they stand on what was once shown."""
-        with transaction(self.connection):
-            cut = self.connection.execute(
-                "DELETE FROM coverage WHERE session=? AND first_seq>?", (session, last_seq)
-            ).rowcount
-            # What was shown then can no longer be selected again: the hash of it says nothing any more.
-            cut += self.connection.execute(
-                "UPDATE coverage SET last_seq=?, shown='' WHERE session=? AND last_seq>?", (last_seq, session, last_seq)
-            ).rowcount
-            self.connection.execute("DELETE FROM gaps WHERE session=? AND first_seq>?", (session, last_seq))
-            self.connection.execute(
-                "UPDATE gaps SET last_seq=? WHERE session=? AND last_seq>?", (last_seq, session, last_seq)
-            )
-            self.connection.execute("UPDATE progress SET seq=min(seq, ?) WHERE session=?", (last_seq, session))
-        return cut
+    def notes_of(self, call: int) -> frozenset[str]:
+        """The ids of the notes that a call brought."""
+        return frozenset(id_ for (id_,) in self.connection.execute("SELECT id FROM notes WHERE call=?", (call,)))
 
     # --- worker calls and progress
 

@@ -25,11 +25,13 @@ from obsmem.tasks.ingest import ingest, is_database, known_session
 from obsmem.tasks.observe import Done, local_clock, run_passes
 from obsmem.tasks.rule_files import clear_rule_files, fill_rule_file
 from obsmem.tasks.store import Store
+from obsmem.tasks.upgrade import upgrade
 
 LOWEST_DISK = 64 << 20  # bytes free below which nothing is written
 COMPACT_SECONDS = 18.0  # the hook kills us at 20
 LOCK_SECONDS = 2.0  # a reader that is stopped must not hold up a compaction
 NICENESS = 10
+UPGRADE_SECONDS = 120.0  # a maintainer goes on to the next session then
 ENDED = "--ended"  # of a wish: the session has ended
 
 
@@ -120,6 +122,7 @@ def _look(store: Store, harness: str, source: Source, ended: bool) -> Done:
     if stored is None:
         return Done()
     done = run_passes(store, stored, local_clock)
+    done = done.plus(upgrade(store, stored, local_clock, time.monotonic() + UPGRADE_SECONDS))
     write_hook_state(store, stored, source.path)
     leave_block(store, stored, local_clock)
     settle(store, stored)

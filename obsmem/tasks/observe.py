@@ -22,7 +22,8 @@ from obsmem.memory.lines import pool
 from obsmem.memory.observe import Accepted
 from obsmem.memory.repair import judge
 from obsmem.store.archive import StoredSession
-from obsmem.store.memory import Gap
+from obsmem.store.memory import WorkerCall
+from obsmem.store.memory_coverage import Gap
 from obsmem.tasks.ask import ask, cascade, window_of
 from obsmem.tasks.cards import cards_of, split_cards
 from obsmem.tasks.entries import read_entries
@@ -218,10 +219,31 @@ def _observe_chunk(
     team: list[Worker],
     clock: Clock,
 ) -> Done:
-    """Ask about one stretch and commit what holds; nothing is done if it was covered meanwhile. Raises WorkerError."""
+    """Observe one stretch and commit what holds; nothing is done if it was covered meanwhile. Raises WorkerError."""
+    accepted, call = ask_about(store, stored, cards, stretch, chunk, team, clock)
+    first, last = stretch
+    shown = shown_hash(chunk)
+    if not store.memory.commit_stretch(call, covered, first, last, shown, accepted.notes, accepted.refuted):
+        return Done()
+    return Done(1, len(accepted.notes), len(accepted.rejected))
+
+
+def ask_about(
+    store: Store,
+    stored: StoredSession,
+    cards: list[Card],
+    stretch: tuple[int, int],
+    chunk: Chunk,
+    team: list[Worker],
+    clock: Clock,
+    without: frozenset[str] = frozenset(),
+) -> tuple[Accepted, WorkerCall]:
+    """Ask a team about one stretch; what holds of the answer, and the row of the call. ``without`` are ids of notes
+    that it is to know nothing of. Raises WorkerError."""
     first, last = stretch
     before, within = split_cards(cards, first, last)
     memory = remember(store, stored)
+    memory = memory._replace(notes=tuple(note for note in memory.notes if note.id not in without))
     now = int(time.time() * 1000)
     request = observe.build(chunk, within, before[-STATE_CARDS:], memory, clock(now), memory_cap(store, team), clock)
     only_grounded = store.config["ungrounded"] == "reject"
@@ -231,10 +253,7 @@ def _observe_chunk(
 
     reply, call = ask(store, team, request, first, last, lambda reply: judge(accept(reply)))
     accepted = accept(reply)
-    call = call._replace(items=len(accepted.notes), rejected=len(accepted.rejected))
-    if not store.memory.commit_stretch(call, covered, first, last, shown_hash(chunk), accepted.notes, accepted.refuted):
-        return Done()
-    return Done(1, len(accepted.notes), len(accepted.rejected))
+    return accepted, call._replace(items=len(accepted.notes), rejected=len(accepted.rejected))
 
 
 def memory_cap(store: Store, team: list[Worker]) -> int:

@@ -10,7 +10,8 @@ import pytest
 
 from obsmem.core.ids import content_id
 from obsmem.core.model import Note, Reflection
-from obsmem.store.memory import BACKUPS_KEPT, Gap, MemoryStore, WorkerCall
+from obsmem.store.memory import BACKUPS_KEPT, MemoryStore, WorkerCall
+from obsmem.store.memory_coverage import Gap
 
 S = "abcd"
 
