@@ -242,7 +242,7 @@ class Request(NamedTuple):
 
     ``chunk`` and ``cards`` (the facts of exactly that stretch) come with observe, ``state`` (the facts known before
     it) too; ``memory`` with all three; ``limit`` is the most notes that a drop may retire. ``schema`` is the JSON schema
-    of the answer, for workers that can hold a model to one.
+    of the answer, for workers that can hold a model to one; ``version`` is that of the instructions in the prompt.
     """
 
     task: str
@@ -254,6 +254,7 @@ class Request(NamedTuple):
     prompt: str = ""
     limit: int = 0
     schema: Mapping[str, Any] = {}
+    version: int = 0
 
 
 class Reply(NamedTuple):

@@ -18,8 +18,7 @@ from obsmem.core.model import RELEVANCES, Card, Chunk, Entry, Memory, Note, Rele
 from obsmem.core.tokens import clip_characters, estimate
 from obsmem.memory import check
 from obsmem.memory.lines import find_notes, line
-from obsmem.memory.observe_words import ANSWER, RULES
-from obsmem.memory.prompt import assemble, frame, memory_section, prior_memory
+from obsmem.memory.prompt import assemble, frame, instructions, memory_section, prior_memory
 
 LONGEST_TEXT = 10_000  # characters
 
@@ -46,13 +45,14 @@ def build(
     clock: Clock = utc_minute,
 ) -> Request:
     """Make the request for one chunk. ``now`` is the local time as text, ``memory_cap`` tokens for prior memory."""
+    words = instructions("observe")
     prompt = assemble(
-        RULES,
+        words.rules,
         f"It is {now} now.\nWhat is known already:",
         memory_section(prior_memory(memory, memory_cap, clock)),
         "What is new:",
         frame("transcript", chunk.text),
-        ANSWER,
+        words.answer,
     )
     return Request(
         task="observe",
@@ -63,6 +63,7 @@ def build(
         state=tuple(state),
         prompt=prompt,
         schema=SCHEMAS["observe"],
+        version=words.version,
     )
 
 

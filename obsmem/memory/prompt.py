@@ -7,7 +7,9 @@ transcript stands between two lines whose tag depends on its content, so that it
 from __future__ import annotations
 
 import hashlib
+import pkgutil
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import NamedTuple
 
 from obsmem.core.clock import Clock, utc_minute
@@ -19,6 +21,23 @@ from obsmem.harnesses.base import WORKER_MARK
 from obsmem.memory.lines import line, reflection_line
 
 TIER_NAMES = ("none", "partial", "strong")
+
+
+class Instructions(NamedTuple):
+    """What a pass asks of a model: a data file in ``prompts``. ``version`` is counted up with every change of its words,
+    and stands with each call, so that answers to different prompts can be told apart."""
+
+    version: int
+    rules: str
+    answer: str
+
+
+@cache
+def instructions(task: str) -> Instructions:
+    """The instructions of a pass, read once."""
+    data = pkgutil.get_data(__package__, f"prompts/{task}.txt")
+    head, rules, answer = (data or b"").decode("utf-8").split("=== ")
+    return Instructions(int(head.split()[1]), rules.partition("\n")[2], answer.partition("\n")[2])
 
 
 class Prior(NamedTuple):

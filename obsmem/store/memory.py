@@ -26,7 +26,7 @@ BACKUPS_KEPT = 7
 
 class WorkerCall(NamedTuple):
     """One request to a worker and how it ended. ``outcome``: ok | empty | late (thrown away) | failed: <error class>.
-    Never holds content."""
+    ``prompt`` is the version of the instructions. Never holds content."""
 
     session: str
     task: str
@@ -40,6 +40,7 @@ class WorkerCall(NamedTuple):
     tokens_in: int = 0
     tokens_out: int = 0
     ms: int = 0
+    prompt: int = 0
 
 
 class StoredNote(NamedTuple):
@@ -156,7 +157,7 @@ class MemoryStore(Coverage, Deliveries):
     def _insert_call(self, call: WorkerCall) -> int:
         cursor = self.connection.execute(
             "INSERT INTO worker_calls(session, task, worker, at, first_seq, last_seq, outcome, items, rejected, tokens_in,"
-            " tokens_out, ms) VALUES(?,?,?,?,?,?,?,?,?,?,?,?)",
+            " tokens_out, ms, prompt) VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?)",
             call,
         )
         return int(cursor.lastrowid or 0)
@@ -164,8 +165,8 @@ class MemoryStore(Coverage, Deliveries):
     def calls(self, session: str, task: str = "") -> list[WorkerCall]:
         """The worker calls of a session, oldest first."""
         rows = self.connection.execute(
-            "SELECT session, task, worker, at, first_seq, last_seq, outcome, items, rejected, tokens_in, tokens_out, ms"
-            " FROM worker_calls WHERE session=? AND (?='' OR task=?) ORDER BY no",
+            "SELECT session, task, worker, at, first_seq, last_seq, outcome, items, rejected, tokens_in, tokens_out, ms,"
+            " prompt FROM worker_calls WHERE session=? AND (?='' OR task=?) ORDER BY no",
             (session, task, task),
         )
         return [WorkerCall(*row) for row in rows]

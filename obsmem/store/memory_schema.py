@@ -68,6 +68,7 @@ def _spend(connection: sqlite3.Connection) -> None:
         """CREATE TABLE spending(
             no INTEGER PRIMARY KEY, worker TEXT NOT NULL, at INTEGER NOT NULL, tokens INTEGER NOT NULL)""",
         "CREATE INDEX spending_by_time ON spending(at)",
+        "ALTER TABLE worker_calls ADD COLUMN prompt INTEGER NOT NULL DEFAULT 0",
     ):
         connection.execute(statement)
 

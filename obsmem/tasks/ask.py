@@ -202,14 +202,24 @@ def _call(store: Store, worker: Worker, request: Request, first: int, last: int)
     except Exception as error:  # a worker's own fault is a failure like any other; the next one is asked
         ms = int((time.monotonic() - started) * 1000)
         fault = error.fault if isinstance(error, WorkerError) else type(error).__name__
-        row = WorkerCall(request.session, request.task, worker.NAME, at, first, last, f"failed: {fault}", ms=ms)
+        row = WorkerCall(
+            request.session,
+            request.task,
+            worker.NAME,
+            at,
+            first,
+            last,
+            f"failed: {fault}",
+            ms=ms,
+            prompt=request.version,
+        )
         store.memory.record_call(row)
         if isinstance(error, WorkerError):
             raise
         raise WorkerError(f"The worker {worker.NAME} failed ({type(error).__name__}: {error}).") from error
     outcome = "ok" if reply.items else "empty"
     call = WorkerCall(request.session, request.task, reply.worker, at, first, last, outcome, len(reply.items), 0,
-                      reply.tokens_in, reply.tokens_out, reply.ms)  # fmt: skip
+                      reply.tokens_in, reply.tokens_out, reply.ms, request.version)  # fmt: skip
     return reply, call
 
 
