@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import obsmem
+from obsmem import workers
 from obsmem.core import model
 from obsmem.core.mask_kinds import KINDS
 from obsmem.harnesses import REGISTRY, load
@@ -158,6 +159,17 @@ def keys() -> str:
     return table(("key", "default", "meaning"), rows)
 
 
+def worker_options(kind: str) -> str:
+    """Every option of a kind of worker."""
+    options = workers.load(kind).OPTIONS
+    needed = options.get("required", ())
+    rows = (
+        (f"`{name}`", "yes" if name in needed else "", str(rule.get("description", "")).replace("|", "or"))
+        for name, rule in options["properties"].items()
+    )
+    return table(("option", "required", "meaning"), rows)
+
+
 def constants() -> dict[str, dict[str, float]]:
     """Module (without ``obsmem.``) -> its public numbers."""
     found: dict[str, dict[str, float]] = {}
@@ -192,6 +204,7 @@ TABLES: Mapping[str, Callable[[str], str]] = {
     "commands": lambda old: commands(),
     "config": lambda old: keys(),
     "numbers": numbers,
+    **{f"worker {kind}": (lambda old, kind=kind: worker_options(kind)) for kind in ("http", "command")},  # type: ignore[misc]
     **{f"ignored {name}": (lambda old, name=name: ignored(name)) for name in REGISTRY},  # type: ignore[misc]
 }
 
