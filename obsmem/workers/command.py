@@ -8,17 +8,19 @@ from __future__ import annotations
 
 import copy
 import os
-import shutil
 import time
 from collections.abc import Mapping
 from typing import Any
 
-from obsmem.core.errors import ConfigError, WorkerError
+from obsmem.core.errors import ConfigError
 from obsmem.core.model import Reply, Request
-from obsmem.workers.base import ANSWER_LIMIT, ANSWER_TOKENS, DEADLINE_SECONDS, reply, setting
-from obsmem.workers.command_base import TROUBLES, Answer, Output, failure
+from obsmem.workers.base import ANSWER_TOKENS, DEADLINE_SECONDS, reply, setting
+from obsmem.workers.command_base import TROUBLES, Answer, failure
 from obsmem.workers.command_environment import scrubbed
-from obsmem.workers.command_process import Ended, Folder, open_folder, run
+from obsmem.workers.command_locked import Locked
+from obsmem.workers.command_presets import PRESETS
+from obsmem.workers.command_process import Folder, open_folder
+from obsmem.workers.command_talk import found, talk
 
 KIND = "command"
 MODEL_MARK = "{model}"
@@ -33,6 +35,11 @@ OPTIONS: dict[str, Any] = {
             "minLength": 1,
             "description": "what it is called in 'worker_calls' and messages; default: command:PROGRAM",
         },
+        "preset": {
+            "enum": list(PRESETS),
+            "description": "the harness's program that is asked, locked down completely; either this or 'run'",
+        },
+        "program": {"type": "string", "minLength": 1, "description": "path of the preset's program; default: on PATH"},
         "run": {
             "type": "array",
             "items": {"type": "string"},
@@ -63,17 +70,18 @@ OPTIONS: dict[str, Any] = {
         },
         "alone": {
             "type": "boolean",
-            "description": "true: no two calls at the same time on one machine; default: false",
+            "description": "true: no two calls at the same time on one machine, since a login that two programs renew at "
+            "once is lost; default: true for a preset, false for 'run'",
         },
     },
-    "required": ["kind", "run"],
+    "required": ["kind"],
 }
 
 
-def make(options: Mapping[str, Any]) -> Command:
+def make(options: Mapping[str, Any]) -> Command | Locked:
     """A worker from its entry in the configuration. Raises ConfigError."""
     _check(options)
-    return Command(options)
+    return Locked(options) if options.get("preset") else Command(options)
 
 
 def _check(options: Mapping[str, Any]) -> None:
@@ -83,6 +91,14 @@ def _check(options: Mapping[str, Any]) -> None:
         key = ".".join(str(part) for part in error.absolute_path)
         where = f"{key!r} of a command worker" if key else "a command worker"
         raise ConfigError(f"Wrong configuration of {where}: {error.message}. Correct its entry in 'workers'.")
+    if bool(options.get("preset")) == bool(options.get("run")):
+        raise ConfigError(
+            "A command worker needs either 'preset' or 'run', so that it is clear which program is asked. Give one of them."
+        )
+    if options.get("preset"):
+        return
+    if options.get("program"):
+        raise ConfigError("A command worker has 'program' without 'preset'. Put the program's path into 'run'.")
     marked = any(MODEL_MARK in word for word in options["run"])
     if marked != bool(options.get("model")):
         raise ConfigError(
@@ -146,54 +162,3 @@ class Command:
             )
             raise failure(self.NAME, f"{output.stderr}\n{output.stdout}", TROUBLES, said)
         return Answer(output.stdout)
-
-
-def found(program: str, environment: Mapping[str, str], name: str) -> str:
-    """The absolute path of a program. Raises WorkerError (fault ``settings``) where there is none."""
-    path = shutil.which(os.path.expanduser(program), path=environment.get("PATH", os.defpath))
-    if path is None:
-        raise WorkerError(
-            f"The program {program!r} of the worker {name} is not found, or may not be run. Install it, or correct its "
-            "path in 'workers'.",
-            fault="settings",
-        )
-    return os.path.abspath(path)
-
-
-def talk(
-    name: str, argv: list[str], folder: Folder, environment: Mapping[str, str], prompt: str, seconds: float
-) -> Output:
-    """Run a program on a prompt. Raises WorkerError where it did not end by itself or said nothing."""
-    folder.write("prompt", prompt)
-    try:
-        ended = run(argv, folder, environment, seconds)
-    except OSError as error:
-        raise WorkerError(
-            f"The program of the worker {name} cannot be started ({type(error).__name__}). Install it again, or correct "
-            "its path in 'workers'.",
-            fault="settings",
-        ) from error
-    if ended.status is None:
-        raise _killed(name, ended, seconds)
-    output = Output(ended.status, folder.read("stdout"), folder.read("stderr"), folder)
-    if not ended.status and not output.stdout.strip():
-        raise WorkerError(
-            f"The program of the worker {name} ended well and printed nothing. Nothing was read as covered; it will be "
-            "asked again.",
-            retry=True,
-        )
-    return output
-
-
-def _killed(name: str, ended: Ended, seconds: float) -> WorkerError:
-    if ended.why == "long":
-        return WorkerError(
-            f"The program of the worker {name} printed more than {ANSWER_LIMIT} bytes and was killed. Nothing was kept.",
-            retry=True,
-        )
-    return WorkerError(
-        f"The program of the worker {name} did not end within {seconds:g} s and was killed. Raise 'timeout_seconds', or "
-        "choose a faster model.",
-        retry=True,
-        fault="unavailable",
-    )

@@ -5,6 +5,7 @@ Invariant: no message holds words of the prompt or of an answer, so a program's 
 
 from __future__ import annotations
 
+import json
 import re
 import time
 from collections.abc import Iterable, Mapping
@@ -17,13 +18,16 @@ from obsmem.workers.command_process import Folder
 
 
 class Call(NamedTuple):
-    """What is asked for in one call. ``flags`` are those that the installed version knows."""
+    """What is asked for in one call. ``flags`` and ``facts`` tell what the installed version knows; ``environment`` may
+    still be changed."""
 
     folder: Folder
+    environment: dict[str, str]
     model: str
     answer_tokens: int
     schema: Mapping[str, Any]
     flags: frozenset[str] = frozenset()
+    facts: Mapping[str, Any] = {}
 
 
 class Output(NamedTuple):
@@ -96,6 +100,28 @@ def failure(name: str, text: str, troubles: Iterable[Trouble], otherwise: str) -
             message = trouble.sentence.replace("{name}", name)
             return WorkerError(message, retry=trouble.fault != "settings", fault=trouble.fault, wait=wait)
     return WorkerError(otherwise, retry=True, fault="unavailable")
+
+
+def json_lines(text: str) -> list[dict[str, Any]]:
+    """The objects among the lines of a program's output; warnings stand between them."""
+    found = []
+    for line in text.splitlines():
+        try:
+            value = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(value, dict):
+            found.append(value)
+    return found
+
+
+def unlocked(name: str, what: str) -> WorkerError:
+    """The error for a program that shows that a lock did not hold."""
+    return WorkerError(
+        f"The worker {name} is not locked down: {what}. Its answer was thrown away. Report this with the program's "
+        "version, and name another worker meanwhile.",
+        fault="settings",
+    )
 
 
 _EPOCH = re.compile(r"(?:\||reset\w*\D{1,12})(1[6-9]\d{8}|2\d{9})\b", re.IGNORECASE)

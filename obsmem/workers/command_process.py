@@ -63,9 +63,9 @@ class Folder(NamedTuple):
             file.write(text.encode("utf-8", "replace"))
         return self.file(name)
 
-    def read(self, name: str) -> str:
+    def read(self, name: str, limit: int = ANSWER_LIMIT) -> str:
         """The text of such a file, '' where there is none."""
-        return read_bytes(self.file(name), ANSWER_LIMIT).decode("utf-8", "replace")
+        return read_bytes(self.file(name), limit).decode("utf-8", "replace")
 
 
 class Ended(NamedTuple):

@@ -260,7 +260,10 @@ def test_the_model_stands_where_it_is_marked() -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({}, "'run' is a required property"),
+        ({}, "either 'preset' or 'run'"),
+        ({"run": ["x"], "preset": "claude"}, "either 'preset' or 'run'"),
+        ({"run": ["x"], "program": "y"}, "without 'preset'"),
+        ({"preset": "cursor"}, "'preset' of a command worker"),
         ({"run": []}, "'run' of a command worker"),
         ({"run": ["x"], "modle": "y"}, "modle"),
         ({"run": ["x"], "window": -1}, "'window' of a command worker"),
@@ -282,7 +285,7 @@ def test_every_option_is_described_and_taken() -> None:
     assert (found.NAME, found.model, found.window, found.answer_tokens, found.alone) == ("n", "m", 5, 6, True)
     plain = worker("pass")
     assert (plain.model, plain.window, plain.answer_tokens, plain.alone) == ("", 0, base.ANSWER_TOKENS, False)
-    assert base.is_model(plain)
+    assert base.as_model(plain) is not None
 
 
 HOLD = "import os, sys, time; open(sys.argv[1], 'w').write(f'{os.getpid()} '); time.sleep(600)"
