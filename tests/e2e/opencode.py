@@ -45,10 +45,12 @@ finally:
 
 
 class OpenCode:
-    """One installed version in one world. ``session`` is the id of the conversation, '' before its first turn."""
+    """One installed version in one world. ``session`` is the id of the conversation, '' before its first turn. A ``title``
+    keeps it from asking for one."""
 
-    def __init__(self, world: World, command: Path, config: Mapping[str, Any]) -> None:
+    def __init__(self, world: World, command: Path, config: Mapping[str, Any], title: str = "Scripted") -> None:
         self.world = world
+        self._title = title
         self.session = ""
         self._command = command
         model = {"name": "m1", "tool_call": True, "limit": {"context": 100_000, "output": 8_000}}
@@ -68,7 +70,7 @@ class OpenCode:
 
     def turn(self, prompt: str, *options: str) -> Ended:
         """Send one prompt in the same session, on stdin (an argument with a space would arrive quoted)."""
-        arguments = [str(self._command), "run", "--format", "json", "--model", MODEL, "--title", "Scripted", *options]
+        arguments = [str(self._command), "run", "--format", "json", "--model", MODEL, "--title", self._title, *options]
         ended = self.world.run([*arguments, *(["-s", self.session] if self.session else [])], self.environment, prompt)
         if not self.session:
             for line in ended.stdout.split("\n"):

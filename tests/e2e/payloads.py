@@ -18,7 +18,7 @@ from .world import PROJECT_ROOT, Call, World
 
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _AGENT = re.compile(r"\ba[0-9a-f]{16}\b")
-_OPENCODE_SESSION = re.compile(r"\bses_[0-9A-Za-z]{26}\b")
+_OPENCODE_ID = re.compile(r"\b(ses|msg|prt)_[0-9a-f]{12}[0-9A-Za-z]{14}\b")
 _ROLLOUT_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d")
 _DAY_FOLDER = re.compile(r"/sessions/\d{4}/\d\d/\d\d/")
 
@@ -41,6 +41,10 @@ class Scrubber:
         self._world = world
         self._ids: dict[str, str] = {}
 
+    def name(self, found: str, public: str) -> None:
+        """Let one id of the run have a name of its own."""
+        self._ids[found] = public
+
     def scrub(self, value: Any) -> Any:
         """The same JSON value without paths, ids and times of the run."""
         if isinstance(value, dict):
@@ -61,7 +65,7 @@ class Scrubber:
             text = text.replace(re.sub(r"[^A-Za-z0-9]", "-", str(path)), re.sub(r"[^A-Za-z0-9]", "-", public))
         text = _UUID.sub(lambda match: self._id(match.group(), "00000000-0000-4000-8000-{:012d}"), text)
         text = _AGENT.sub(lambda match: self._id(match.group(), "a{:016d}"), text)
-        text = _OPENCODE_SESSION.sub(lambda match: self._id(match.group(), "ses_{:026d}"), text)
+        text = _OPENCODE_ID.sub(lambda match: self._id(match.group(), f"{match[1]}_{{:026d}}"), text)
         text = _DAY_FOLDER.sub("/sessions/2026/01/02/", text)
         return _ROLLOUT_TIME.sub("2026-01-02T03-04-05", text)
 

@@ -21,6 +21,10 @@ ROOT = Path(__file__).resolve().parents[2]
 SCRIPT = ROOT / "observational_memory.py"
 DEMO = ROOT / "fixtures" / "demo"
 SESSION = "5d0c7f6e-3a41-4b8e-9c1d-72e5a90b4f16"
+# What the demo's session of Claude Code holds; a new recording may change it.
+RECORDS, ENTRIES, ENTRIES_BEFORE_COMPACTION = 171, 139, 108
+LIMIT, LIMIT_LINE = 127, 159  # the entry, and its line, that says: 30 per minute per address
+PORT = 62  # the entry that says: use port 8091
 CONVERSATION = "c0ffee00-0000-4000-8000-000000000001"
 DEADLINE = 60.0  # seconds until something started in the background must have shown
 

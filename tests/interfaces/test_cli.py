@@ -14,9 +14,9 @@ from obsmem import __version__
 from obsmem.interfaces import cli
 from obsmem.store import archive
 from tests.interfaces.conftest import Run
-from tests.interfaces.place import DEMO, SCRIPT, Place, sleeps, until
+from tests.interfaces.place import DEMO, ENTRIES, LIMIT, SCRIPT, Place, sleeps, until
 
-COMMANDS = ("replay", "try", "demo", "ingest", "sync", "recall", "sessions", "show", "notes", "block", "status", "config", "forget", "fsck", "index", "maintain")  # fmt: skip
+COMMANDS = ("replay", "try", "demo", "ingest", "sync", "recall", "sessions", "show", "notes", "block", "status", "usage", "config", "forget", "fsck", "index", "maintain")  # fmt: skip
 posix_only = pytest.mark.skipif(os.name != "posix", reason="signals and pipes of POSIX systems")
 
 
@@ -45,13 +45,13 @@ FAILURES = [
     (("recall", "xyz"), 2, "is no id"),
     (("recall", "abcdef0123"), 3, "notes' lists them"),
     (("recall", "zzzz.1"), 3, "sessions' lists them"),
-    (("recall", "g3vo.99999"), 3, "its entries go from 0 to 131"),
+    (("recall", "g3vo.99999"), 3, f"its entries go from 0 to {ENTRIES - 1}"),
     (("recall", "g3vo.0", "--range", "5"), 2, "0:"),
     (("recall", "g3vo.0", "--range", "50:10"), 2, "the smaller first"),
     (("recall", "g3vo.0", "--range", "9999999:99999999"), 2, "is all of it"),
     (("show", "g3vo", "x"), 2, "12:40"),
     (("show", "g3vo", "9:3"), 2, "12:40"),
-    (("show", "g3vo", "500"), 3, "they go from 0 to 131"),
+    (("show", "g3vo", "500"), 3, f"they go from 0 to {ENTRIES - 1}"),
     (("show", "nobody"), 3, "sessions' lists all 4"),
     (("notes", "--relevance", "huge"), 2, "low, medium, high, critical"),
     (("replay", "/nowhere"), 3, "There is no file"),
@@ -186,7 +186,7 @@ def test_the_script_works_through_a_link_and_from_any_folder(stored: Path, tmp_p
 
 
 def test_recall_is_a_command_of_its_own(monkeypatch: pytest.MonkeyPatch, stored: Path, capsys: pytest.CaptureFixture[str]) -> None:  # fmt: skip
-    monkeypatch.setattr(sys, "argv", ["recall", "g3vo.126"])
+    monkeypatch.setattr(sys, "argv", ["recall", f"g3vo.{LIMIT}"])
     assert cli.recall_main() == 0
     assert "30 per minute per address" in capsys.readouterr().out
 

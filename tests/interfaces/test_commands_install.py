@@ -20,7 +20,7 @@ from obsmem.system.notice import WELCOME_TEXT
 from obsmem.system.paths import data_home
 from obsmem.tasks import install as installing
 from obsmem.tasks.deliver import recall_command
-from tests.interfaces.place import SCRIPT
+from tests.interfaces.place import LIMIT, SCRIPT
 
 Run = Callable[..., Any]
 
@@ -158,7 +158,9 @@ def test_a_hook_that_outlives_the_checkout_still_exits_well(user: Path, run: Run
 def test_recall_runs_by_its_launcher_with_no_environment_at_all(user: Path, run: Run, stored: Path) -> None:
     run("install", "--yes")
     assert recall_command() == recall_path(str(stored))
-    done = subprocess.run(["env", "-i", recall_path(str(stored)), "g3vo.126"], capture_output=True, encoding="utf-8")
+    done = subprocess.run(
+        ["env", "-i", recall_path(str(stored)), f"g3vo.{LIMIT}"], capture_output=True, encoding="utf-8"
+    )
     assert "30 per minute per address" in done.stdout, done.stderr
     assert run("block").out.count(recall_path(str(stored))) >= 1
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -15,7 +16,7 @@ import pytest
 
 from obsmem.core.tokens import estimate
 from tests.interfaces.conftest import Run
-from tests.interfaces.place import DEMO, SCRIPT, SESSION
+from tests.interfaces.place import DEMO, ENTRIES, ENTRIES_BEFORE_COMPACTION, LIMIT, RECORDS, SCRIPT, SESSION
 
 CLAUDE = DEMO / "claude-code" / "session.jsonl"
 
@@ -47,10 +48,15 @@ def machine(tmp_path: Path) -> Path:
 def test_replay_of_a_file_ends_with_the_block_and_keeps_nothing(run: Run) -> None:
     output = run("replay", str(CLAUDE))
     assert output.status == 0 and output.err == ""
-    assert output.out.startswith(f"session g3vo (claude-code, {SESSION}): Add signed Norrpost webhooks\n")
-    assert "147 records · 132 entries · 1 compaction ·" in output.out
+    assert output.out.startswith(f"session g3vo (claude-code, {SESSION})\n")
+    assert f"{RECORDS} records · {ENTRIES} entries · 1 compaction ·" in output.out
     assert '<observational-memory delivery="' in output.out and output.out.rstrip().endswith("</observational-memory>")
     assert not Path(os.environ["OBSERVATIONAL_MEMORY_HOME"]).exists()
+
+
+def test_replay_names_a_session_as_its_harness_does(run: Run) -> None:
+    output = run("replay", str(DEMO / "opencode"))
+    assert re.match(r"session qsgl \(opencode, ses_\w+\): Add signed Norrpost webhooks\n", output.out)
 
 
 def test_replay_of_a_folder_takes_every_session_and_names_what_it_does_not_know(run: Run) -> None:
@@ -61,7 +67,7 @@ def test_replay_of_a_folder_takes_every_session_and_names_what_it_does_not_know(
 
 def test_replay_from_standard_input(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(CLAUDE.read_bytes())))
-    assert "132 entries" in run("replay", "-").out
+    assert f"{ENTRIES} entries" in run("replay", "-").out
 
 
 def test_replay_parse_only_accounts_for_every_line(run: Run) -> None:
@@ -79,7 +85,7 @@ def test_replay_parse_only_accounts_for_every_line(run: Run) -> None:
 def test_replay_up_to_a_compaction_reads_nothing_after_it(run: Run) -> None:
     whole, before = (value(run, "replay", str(CLAUDE), *more)[0] for more in ((), ("--at", "1")))
     assert before["compactions"] == 0 and whole["compactions"] == 1
-    assert before["read"]["entries"] == 118 < whole["read"]["entries"] == 132
+    assert before["read"]["entries"] == ENTRIES_BEFORE_COMPACTION < whole["read"]["entries"] == ENTRIES
     words = "".join(before["block"]["parts"])
     assert "30 per minute per address" not in words and "30 per minute per address" in "".join(whole["block"]["parts"])
     assert value(run, "replay", str(CLAUDE), "--at", "9")[0]["read"] == whole["read"]
@@ -87,7 +93,7 @@ def test_replay_up_to_a_compaction_reads_nothing_after_it(run: Run) -> None:
 
 def test_replay_up_to_a_count_of_tokens(run: Run) -> None:
     short, longer = (value(run, "replay", str(CLAUDE), "--at", at)[0]["read"]["entries"] for at in ("2000t", "5000t"))
-    assert 0 < short < longer < 132
+    assert 0 < short < longer < ENTRIES
 
 
 def test_replay_as_json_is_one_document_whatever_lies_beside_the_sessions(run: Run) -> None:
@@ -107,7 +113,7 @@ def test_replay_twice_gives_the_same_notes(run: Run) -> None:
 def test_replay_with_keep_fills_the_users_own_store(run: Run) -> None:
     assert run("replay", str(CLAUDE), "--keep").status == 0
     assert [one["handle"] for one in value(run, "sessions")] == ["g3vo"]
-    assert run("recall", "g3vo.126").status == 0
+    assert run("recall", f"g3vo.{LIMIT}").status == 0
 
 
 @pytest.mark.parametrize("command", ["replay", "ingest"])
@@ -162,7 +168,7 @@ def test_ingest_takes_up_what_has_grown(run: Run, tmp_path: Path) -> None:
     path.write_bytes(b"".join(lines))
     second = value(run, "ingest", str(path))[0]
     assert first["records"] == 100 and second["records"] == len(lines) - 100
-    assert first["entries"] + second["entries"] == 132
+    assert first["entries"] + second["entries"] == ENTRIES
 
 
 # sync
@@ -184,7 +190,7 @@ def test_sync_asks_and_takes_nothing_where_nobody_can_answer(machine: Path) -> N
 
 def test_sync_takes_in_what_is_new_and_then_has_nothing_to_do(run: Run, machine: Path) -> None:
     output = run("sync", "--yes")
-    assert output.status == 0 and "g3vo  147 records" in output.out and "c7cr  183 records" in output.out
+    assert output.status == 0 and f"g3vo  {RECORDS} records" in output.out and "c7cr  283 records" in output.out
     output = run("sync", "--yes")
     assert output.status == 0 and "0 of 2 sessions are new or have grown" in output.out
     assert value(run, "status")["sessions"] == 2

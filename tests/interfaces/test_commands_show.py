@@ -20,7 +20,7 @@ from obsmem.store.archive_schema import row_number
 from obsmem.tasks.forget import apply_retention
 from obsmem.tasks.store import open_store
 from tests.interfaces.conftest import Run
-from tests.interfaces.place import SCRIPT
+from tests.interfaces.place import ENTRIES, LIMIT, LIMIT_LINE, SCRIPT, SESSION
 
 
 def value(run: Run, *arguments: str) -> Any:
@@ -86,14 +86,14 @@ def test_recall_of_a_reflection_shows_its_notes_and_their_entries(run: Run, stor
 
 
 def test_recall_of_an_entry_prints_its_words_and_where_they_stood(run: Run, stored: Path) -> None:
-    output = run("recall", "g3vo.126")
-    assert f"{transcript(stored)}:141:\n30 per minute per address." in output.out
+    output = run("recall", f"g3vo.{LIMIT}")
+    assert f"{transcript(stored)}:{LIMIT_LINE}:\n30 per minute per address." in output.out
 
 
 def test_recall_raw_is_the_record_byte_for_byte(run: Run, stored: Path) -> None:
     lines = transcript(stored).read_bytes().split(b"\n")
-    command = [sys.executable, str(SCRIPT), "recall", "g3vo.126", "--raw"]
-    assert subprocess.run(command, capture_output=True, env=os.environ).stdout == lines[140] + b"\n"
+    command = [sys.executable, str(SCRIPT), "recall", f"g3vo.{LIMIT}", "--raw"]
+    assert subprocess.run(command, capture_output=True, env=os.environ).stdout == lines[LIMIT_LINE - 1] + b"\n"
 
 
 def test_recall_raw_of_a_note_gives_each_record_once(stored: Path) -> None:
@@ -121,9 +121,13 @@ def test_recall_keeps_to_its_budget_and_tells_the_way_to_the_rest(run: Run, stor
 
 
 def test_recall_with_context_shows_the_neighbours(run: Run, stored: Path) -> None:
-    output = run("recall", "g3vo.126", "--context", "1")
+    output = run("recall", f"g3vo.{LIMIT}", "--context", "1")
     names = re.findall(r"^\[(g3vo\.\d+)\].*?( · around it)?:$", output.out, re.MULTILINE)
-    assert names == [("g3vo.125", " · around it"), ("g3vo.126", ""), ("g3vo.127", " · around it")]
+    assert names == [
+        (f"g3vo.{LIMIT - 1}", " · around it"),
+        (f"g3vo.{LIMIT}", ""),
+        (f"g3vo.{LIMIT + 1}", " · around it"),
+    ]
 
 
 def test_recall_prints_what_is_left_and_names_what_is_missing(run: Run, stored: Path) -> None:
@@ -145,12 +149,12 @@ def test_recall_prints_what_is_left_and_names_what_is_missing(run: Run, stored: 
 
 
 def test_recall_after_the_transcript_was_deleted_is_the_same(run: Run, stored: Path) -> None:
-    before = run("recall", "g3vo.126").out
+    before = run("recall", f"g3vo.{LIMIT}").out
     path = transcript(stored)
     with sqlite3.connect(stored / "archive.db") as connection:
         connection.execute("UPDATE sources SET path=?", (str(path) + ".gone",))
         connection.execute("UPDATE sessions SET transcript='/gone.jsonl'")
-    assert run("recall", "g3vo.126").out.split("\n", 1)[1] == before.split("\n", 1)[1]
+    assert run("recall", f"g3vo.{LIMIT}").out.split("\n", 1)[1] == before.split("\n", 1)[1]
 
 
 # Runs a command once as it is, so that all modules are loaded, and again as a user who may write nowhere (permissions do
@@ -165,7 +169,7 @@ if os.geteuid() == 0:
     os.seteuid(65534)
 sys.exit(main(sys.argv[1:]))
 """
-_READERS = (("recall", "g3vo.126"), ("sessions",), ("notes", "g3vo"), ("status",), ("show", "g3vo", "3"))
+_READERS = (("recall", f"g3vo.{LIMIT}"), ("sessions",), ("notes", "g3vo"), ("status",), ("show", "g3vo", "3"))
 
 
 @pytest.mark.skipif(os.name != "posix", reason="permissions of POSIX systems")
@@ -217,18 +221,20 @@ def test_sessions_lists_the_newest_first_and_says_which_exist_only_here(run: Run
 
 def test_show_prints_entries_in_order_and_clips_long_ones(run: Run, stored: Path) -> None:
     entries = value(run, "show", "g3vo")
-    assert [one["id"] for one in entries] == [f"g3vo.{number}" for number in range(132)]
+    assert [one["id"] for one in entries] == [f"g3vo.{number}" for number in range(ENTRIES)]
     assert [one["id"] for one in value(run, "show", "g3vo", "3:5")] == ["g3vo.3", "g3vo.4", "g3vo.5"]
-    assert value(run, "show", "g3vo", "130:")[-1]["id"] == "g3vo.131"
+    assert value(run, "show", "g3vo", f"{ENTRIES - 2}:")[-1]["id"] == f"g3vo.{ENTRIES - 1}"
     long = max(entries, key=lambda one: len(one["text"]))
     seq = long["id"].partition(".")[2]
     clipped, whole = run("show", "g3vo", seq).out, run("show", "g3vo", seq, "--whole").out
     assert f"[…{len(long['text']) - 500} more characters]" in clipped and len(clipped) < 700 < len(whole)
 
 
-@pytest.mark.parametrize("name", ["g3vo", "5d0c7f6e-3a41-4b8e-9c1d-72e5a90b4f16", "signed norrpost", "5d0c7f6e"])
-def test_a_session_is_found_by_handle_id_name_or_part(run: Run, stored: Path, name: str) -> None:
-    assert run("show", name, "0").out.startswith("[g3vo.0] ")
+@pytest.mark.parametrize(
+    ("name", "handle"), [("g3vo", "g3vo"), (SESSION, "g3vo"), (SESSION[:8], "g3vo"), ("signed norrpost", "qsgl")]
+)
+def test_a_session_is_found_by_handle_id_name_or_part(run: Run, stored: Path, name: str, handle: str) -> None:
+    assert run("show", name, "0").out.startswith(f"[{handle}.0] ")
 
 
 def test_notes_are_listed_by_time_and_filtered(run: Run, stored: Path) -> None:
@@ -293,7 +299,7 @@ def test_what_is_left_is_shown_where_retention_kept_only_what_is_cited(run: Run,
         )
         connection.execute("UPDATE segments SET data=x'' WHERE no=?", (last,))
     output = run("show", "g3vo")
-    assert output.status == 4 and "\n[g3vo.131] not available: " in output.out
+    assert output.status == 4 and f"\n[g3vo.{ENTRIES - 1}] not available: " in output.out
     assert output.out.startswith("[g3vo.0] ") and "Norrpost is our second carrier" in output.out
     listed = json.loads(run("show", "g3vo", "--json").out)
     assert "missing" in listed[-1] and listed[0]["text"]
