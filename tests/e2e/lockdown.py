@@ -13,6 +13,8 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from obsmem.system.state import WORKER_VARIABLE
+
 from . import wire
 from .claude_code import ClaudeCode
 from .codex import Codex
@@ -106,6 +108,25 @@ def files(world: World) -> set[str]:
     """Every file of the world that the world does not write itself."""
     found = (path.relative_to(world.folder) for path in world.folder.rglob("*") if not path.is_dir())
     return {str(path) for path in found if path.parts[0] not in _OURS and "node_modules" not in path.parts}
+
+
+def keeping(world: World, words: str) -> list[str]:
+    """The files in which these words stand, beside the world's own."""
+    return sorted(name for name in files(world) if words.encode() in (world.folder / name).read_bytes())
+
+
+def running(world: World) -> list[str]:
+    """The processes with our mark that belong to this world: the worker's program and what it started."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            environment = (entry / "environ").read_bytes()
+            command = (entry / "cmdline").read_bytes()
+        except OSError:
+            continue
+        if WORKER_VARIABLE.encode() in environment and bytes(world.folder) in environment and command:
+            found.append(command.replace(b"\0", b" ").decode("utf-8", "replace"))
+    return found
 
 
 def sessions(world: World) -> int:

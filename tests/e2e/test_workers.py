@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tempfile
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -104,6 +105,7 @@ def test_a_worker_is_locked_down(
     assert lockdown.caught(world) == (0, False)
     assert lockdown.sessions(world) == kept
     assert new == set()
+    assert lockdown.keeping(world, "PROMPT-WORDS") == []
     assert not [item for item in (world.folder / "temporary").iterdir() if item.is_dir()]
     installed.wait_until_quiet(world)
 
@@ -165,3 +167,29 @@ def test_a_refused_key_is_a_matter_of_settings(
     with pytest.raises(WorkerError) as caught:
         make(world, word, path, found).ask(ASK)
     assert (caught.value.fault, caught.value.retry) == ("settings", False)
+
+
+@pytest.mark.parametrize(("program", "word", "trap"), PRESETS, ids=[row[0].folder_name for row in PRESETS])
+def test_a_model_that_stops_in_the_middle_is_not_waited_for_for_ever(
+    world: World,
+    monkeypatch: pytest.MonkeyPatch,
+    program: programs.Program,
+    word: str,
+    trap: Callable[[World, Path], lockdown.Program],
+) -> None:
+    path = programs.require(program)
+    lockdown.set_traps(world)
+    found = trap(world, path)
+    world.script({"text": "I begin.", "stalled": True})
+    enter(world, monkeypatch, found)
+    worker = make(world, word, path, found, timeout_seconds=20)
+    seen: list[list[str]] = []
+    waiting = threading.Timer(15, lambda: seen.append(lockdown.running(world)))
+    waiting.start()
+    with pytest.raises(WorkerError, match="did not end within 20 s") as caught:
+        worker.ask(ASK)
+    waiting.join()
+    assert caught.value.fault == "unavailable"
+    assert len(world.requests()) == 1
+    assert seen[0] and lockdown.running(world) == []
+    assert not [item for item in (world.folder / "temporary").iterdir() if item.is_dir()]
