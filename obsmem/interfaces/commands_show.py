@@ -266,7 +266,7 @@ def _say_models(value: dict[str, Any]) -> None:
         return
     say(f"models: {usage.Today(**value['today']).words()}")
     for one in value["models"]:
-        billing = f" ({one['billing']})" if one["billing"] else ""
+        billing = f", paid {one['billing']}"
         alone = f", left alone for now: {one['why']}" if one["until"] > time.time() * 1000 else ""
         say(f"  {one['name']}{billing}{alone}")
 

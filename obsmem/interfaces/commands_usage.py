@@ -43,7 +43,7 @@ def run_usage(arguments: argparse.Namespace) -> int:
 
 
 def _about(model: Model) -> str:
-    told = [model.billing] if model.billing else []
+    told = [f"paid {model.billing}"]
     if model.known.window:
         told.append(f"window {model.known.window} (learned)")
     if model.known.ratio != 1:
@@ -51,7 +51,7 @@ def _about(model: Model) -> str:
     if model.is_left_alone:
         until = time.strftime("%H:%M", time.localtime(model.known.until / 1000))
         told.append(f"left alone until {until}: {model.known.why}")
-    return f"{model.name}: {', '.join(told) or 'not asked yet'}"
+    return f"{model.name}: {', '.join(told)}"
 
 
 def _day(row: Calls) -> str:

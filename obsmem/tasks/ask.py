@@ -45,7 +45,7 @@ def cascade(store: Store, *, fast: bool = False, model: str = "", strict: bool =
         if item == "extractive":
             break
         try:
-            chosen.append(_worker(item))
+            chosen.append(make_worker(item))
         except ConfigError as error:
             if strict:
                 raise
@@ -61,7 +61,8 @@ def has_workers(store: Store) -> bool:
     return len(cascade(store)) > 1
 
 
-def _worker(item: Any) -> Worker:
+def make_worker(item: Any) -> Worker:
+    """The worker of an entry of ``workers``. Raises ConfigError."""
     kind = item.get("kind") if isinstance(item, dict) else None
     kinds = [one for one in workers.REGISTRY if one != "extractive"]
     if kind not in kinds:

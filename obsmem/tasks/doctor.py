@@ -22,11 +22,13 @@ from obsmem.system.launcher import launcher_path, launcher_text
 from obsmem.system.log import log_path, tells_of_failure
 from obsmem.system.process import INTERPRETER_FILE
 from obsmem.system.state import switched_off
+from obsmem.tasks.ask import make_worker
 from obsmem.tasks.deliver import command, installed_script
 from obsmem.tasks.doctor_hooks import check_harnesses, check_programs
 from obsmem.tasks.doctor_store import check_databases, check_deliveries, check_workers
 from obsmem.tasks.finding import BROKEN, GOOD, WARNING, Check
 from obsmem.tasks.install import still_named
+from obsmem.workers.base import KEY, as_model
 
 LEAST_VERSION = (3, 10)
 LEAST_FREE = 500 << 20  # bytes
@@ -150,11 +152,22 @@ def _models(where: Where) -> Iterator[Check]:
     except ImportError:
         yield Check("observer", GOOD, f"not known: {sys.executable} lacks what the config is read with")
         return
-    names = [one if isinstance(one, str) else str(one.get("kind", one)) for one in workers]
-    if names == ["extractive"]:
+    wanted = workers[: workers.index("extractive")] if "extractive" in workers else workers
+    if not wanted:
         yield Check("observer", GOOD, "extractive: no model, no network, no API key needed")
-    else:
-        yield Check("observer", GOOD, f"{', '.join(names)}; extractive where they fail")
+    for item in wanted:
+        yield _model(item)
+
+
+def _model(item: object) -> Check:
+    """A configured model, and who pays for it: a key that lies in the environment is easily forgotten."""
+    worker = as_model(make_worker(item))
+    if worker is None:
+        return Check("observer", GOOD, f"{make_worker(item).NAME}; extractive where it fails")
+    told = f"{worker.NAME}, paid {worker.billing}; extractive where it fails"
+    if worker.billing.startswith(KEY):
+        return Check("observer", WARNING, told, "if a login is to pay, take that variable out of the environment")
+    return Check("observer", GOOD, told)
 
 
 def _foreign_copy(where: Where) -> Iterator[Check]:

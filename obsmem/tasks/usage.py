@@ -61,7 +61,7 @@ def models(store: Store) -> list[Model]:
         model = as_model(worker)
         if model is not None:
             known = spending.known(model.NAME)
-            found.append(Model(model.NAME, getattr(model, "billing", ""), known, known.until > now))
+            found.append(Model(model.NAME, model.billing, known, known.until > now))
     return found
 
 

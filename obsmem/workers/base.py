@@ -17,6 +17,7 @@ SYSTEM = "You take notes. Follow the instructions at the beginning and the end o
 DEADLINE_SECONDS = 180.0  # of one call, where the configuration says nothing
 ANSWER_TOKENS = 4_000  # the longest answer that is asked for, where the configuration says nothing
 ANSWER_LIMIT = 1 << 20  # bytes of an answer that are read at most
+KEY = "by the API key in "  # billing, where the environment says so and not the configuration
 
 
 class Worker(Protocol):
@@ -43,6 +44,9 @@ class ModelWorker(Worker, Protocol):
 
     alone: bool
     """True where no two calls may run at the same time on one machine: a login that is renewed would be lost."""
+
+    billing: str
+    """Who pays for its calls, in a few words; it begins with KEY where a key does that might be meant for something else."""
 
     def with_model(self, model: str) -> ModelWorker:
         """The same worker asking for another model."""

@@ -123,6 +123,7 @@ class Command:
         self.window: int = setting(options, "window", 0)
         self.answer_tokens: int = setting(options, "answer_tokens", ANSWER_TOKENS)
         self.alone: bool = setting(options, "alone", False)
+        self.billing = f"as {os.path.basename(self._run[0])} is set up"
         self._seconds = float(setting(options, "timeout_seconds", DEADLINE_SECONDS))
         self._names: list[str] = setting(options, "environment", [])
 

@@ -15,7 +15,7 @@ from typing import Any
 from obsmem.core.errors import WorkerError
 from obsmem.core.model import Reply, Request
 from obsmem.workers import command_presets
-from obsmem.workers.base import ANSWER_TOKENS, DEADLINE_SECONDS, reply, setting
+from obsmem.workers.base import ANSWER_TOKENS, DEADLINE_SECONDS, KEY, reply, setting
 from obsmem.workers.command_base import Answer, Call
 from obsmem.workers.command_environment import scrubbed
 from obsmem.workers.command_probe import abilities, forget
@@ -34,6 +34,8 @@ class Locked:
         self.window: int = setting(options, "window", self._preset.WINDOW)
         self.answer_tokens: int = setting(options, "answer_tokens", ANSWER_TOKENS)
         self.alone: bool = setting(options, "alone", True)
+        keys = [name for name in self._preset.VARIABLES if name.endswith(("_KEY", "_TOKEN")) and os.environ.get(name)]
+        self.billing = f"{KEY}{keys[0]}" if keys else f"by the login of {self._preset.PROGRAM}"
         self._seconds = float(setting(options, "timeout_seconds", DEADLINE_SECONDS))
         self._names: list[str] = setting(options, "environment", [])
 

@@ -88,6 +88,8 @@ class HttpWorker:
         self.NAME = self._given_name or f"{KIND}:{self.model}"
         self._api = str(options["api"])
         self._key_env = str(setting(options, "key_env", ""))
+        key = "by the key that a command prints" if options.get("key_command") else "without a key"
+        self.billing = f"by the key in {self._key_env}, as configured" if self._key_env else key
         self._key_command: str | list[str] = setting(options, "key_command", "")
         self._headers: Mapping[str, str] = setting(options, "headers", {})
         self._structured = str(setting(options, "structured", "auto"))

@@ -30,7 +30,7 @@ class Model:
         self, name: str = "model", answer: Answer = first_entry, *, window: int = 0, real_window: int = 0
     ) -> None:
         self.NAME, self.answer, self.window, self.real_window = name, answer, window, real_window
-        self.model, self.answer_tokens, self.alone = name, 100, False
+        self.model, self.answer_tokens, self.alone, self.billing = name, 100, False, "by nobody"
         self.prompts: list[str] = []
 
     def with_model(self, model: str) -> Model:

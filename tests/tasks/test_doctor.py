@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from collections.abc import Callable
@@ -52,6 +53,29 @@ def test_a_sound_installation_has_no_remedy(home: str) -> None:
     assert {"interpreter", "launcher", "claude-code hooks", "disk", "store", "log", "observer", "switches"} <= {
         check.name for check in checks
     }
+
+
+def test_a_model_is_named_with_who_pays_for_it(home: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def configure(*workers: dict[str, str]) -> None:
+        monkeypatch.setenv("OBSERVATIONAL_MEMORY_SET_WORKERS", json.dumps(workers))
+
+    for name in ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"):
+        monkeypatch.delenv(name, raising=False)
+    configure({"kind": "command", "preset": "claude"})
+    assert look(home)["observer"] == Check(
+        "observer", GOOD, "command:claude, paid by the login of claude; extractive where it fails"
+    )
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-secret")
+    found = look(home)["observer"]
+    assert (
+        found.level == WARNING and "by the API key in ANTHROPIC_API_KEY" in found.what and "sk-secret" not in str(found)
+    )
+    configure(
+        {"kind": "http", "api": "openai", "url": "http://127.0.0.1:1", "model": "m", "key_env": "ANTHROPIC_API_KEY"}
+    )
+    assert look(home)["observer"].level == GOOD, "that key was meant"
+    configure({"kind": "http"})
+    assert look(home)["observer"].level == WARNING
 
 
 def test_what_hooks_cannot_log_is_found_without_the_log(home: str) -> None:

@@ -34,7 +34,7 @@ def hire(monkeypatch: pytest.MonkeyPatch) -> Any:
     def made(item: Any) -> Model:
         return known[item["path"]]
 
-    monkeypatch.setattr(asking, "_worker", made)
+    monkeypatch.setattr(asking, "make_worker", made)
 
     def hire(*models: Model) -> list[dict[str, str]]:
         known.update({model.NAME: model for model in models})
