@@ -20,7 +20,7 @@ pytestmark = pytest.mark.e2e
 TURNS = (*story.BEFORE, *story.AFTER)
 STAGES = ("ingest ", "notes ", "reflections ", "compaction ", "block ", "recall ")
 SECTIONS = ("## Now", "## Files", "## Commands", "## Reflections", "## Notes")
-# Whoever clones the project gets all of it. Two thirds of Codex's are its own counters and second copies.
+# Whoever clones the project gets all of it. More than half of Codex's are its own counters and second copies.
 LARGEST = 260_000
 
 
