@@ -138,6 +138,9 @@ class Harness(Hooks, Protocol):
     IGNORED_KEYS: Mapping[str, str]
     """Keys whose strings stand in no entry, each with the reason. SPEC lists them."""
 
+    SHOWS_RECEIPTS: bool
+    """True if its transcripts hold what hooks gave to the model, so that a block that was dropped is noticed."""
+
     PROGRAMS: tuple[str, ...]
     """The commands that start it, best first: found on PATH, it is on this machine."""
 

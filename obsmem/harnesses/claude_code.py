@@ -25,6 +25,7 @@ from obsmem.harnesses.claude_code_keys import IGNORED_KEYS as IGNORED_KEYS
 ROWS = False
 
 PARTS = 4
+SHOWS_RECEIPTS = True
 PROGRAMS = ("claude",)
 LOGIN_SHELL = False
 NEXT_STEP = "Sessions that run already go on without memory: start a new one, or resume one with `claude --continue`."

@@ -23,7 +23,7 @@ from obsmem.harnesses.codex_hooks import answer as answer
 from obsmem.harnesses.codex_hooks import read_event as read_event
 
 ROWS = False
-PARTS = 4
+SHOWS_RECEIPTS = True
 PROGRAMS = ("codex",)
 LOGIN_SHELL = True
 NEXT_STEP = (
@@ -141,22 +141,23 @@ def reader(
 
 
 def hook_config(command: Callable[[str], str]) -> dict[str, Any]:
-    """What goes into ``hooks.json``. Without matchers, so that no source of a session start is missed."""
+    """What goes into ``hooks.json``. Without matchers, so that no source of a session start is missed.
 
-    def handlers(timeout: int, *arguments: str) -> list[dict[str, Any]]:
-        return [
-            {"hooks": [{"type": "command", "command": command(f"hook {NAME} {words}"), "timeout": timeout}]}
-            for words in arguments
-        ]
+    One handler gives the whole block: its own limit, 0 for none, lifts the cut at 2,500 tokens. A version that does not
+    know the key cuts out the middle, and names a file that has it.
+    """
 
-    starts = (f"SessionStart --part {part}/{PARTS}" for part in range(1, PARTS + 1))
+    def handler(event: str, timeout: int, **more: int) -> list[dict[str, Any]]:
+        call = {"type": "command", "command": command(f"hook {NAME} {event}"), "timeout": timeout, **more}
+        return [{"hooks": [call]}]
+
     return {
         "hooks": {
-            "SessionStart": handlers(10, *starts),
-            "UserPromptSubmit": handlers(10, "UserPromptSubmit"),
-            "PreCompact": handlers(60, "PreCompact"),
-            "Stop": handlers(10, "Stop"),
-            "SessionEnd": handlers(3, "SessionEnd"),
+            "SessionStart": handler("SessionStart", 10, additionalContextLimit=0),
+            "UserPromptSubmit": handler("UserPromptSubmit", 10),
+            "PreCompact": handler("PreCompact", 60),
+            "Stop": handler("Stop", 10),
+            "SessionEnd": handler("SessionEnd", 3),
         }
     }
 

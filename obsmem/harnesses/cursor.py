@@ -40,6 +40,7 @@ from obsmem.harnesses.cursor_text import is_labelled, section_findings, sections
 # Cursor has no event after a compaction and takes no context with a prompt: the result of a tool is the first place
 # where a block can come back, so that is the moment which we call "prompt".
 
+SHOWS_RECEIPTS = False
 PROGRAMS = ("cursor-agent", "cursor")
 LOGIN_SHELL = True
 NEXT_STEP = "Cursor reads the file at once; a project's own hooks run only in a workspace that you trust."

@@ -82,6 +82,7 @@ IGNORED_KEYS: Mapping[str, str] = {
 }
 
 PLUGIN = "file:///ABSOLUTE/PATH/TO/opencode-plugin/observational-memory.js"
+SHOWS_RECEIPTS = False
 PROGRAMS = ("opencode",)
 LOGIN_SHELL = False
 NEXT_STEP = "OpenCode loads plugins when it starts: start it again."

@@ -11,6 +11,7 @@ import time
 
 from obsmem.system import process
 from obsmem.system.blockfile import (
+    DUE,
     RETRY,
     begin_making,
     end_making,
@@ -50,11 +51,18 @@ def block_for_start(
         parts = freeze_for_resume(folder, time.time())
     elif what.source not in ("startup", "clear"):
         parts = _freeze_or_make(home, script, folder, work, number)
-    elif of == 1:  # a harness with one handler has no start after a compaction: any start brings what is due
+    elif _has_no_start_after_compaction(module.NAME):  # any start brings what is due
         parts = freeze(folder, time.time())
     else:
         parts = None
     return _take(folder, parts or [], number, of)
+
+
+def _has_no_start_after_compaction(name: str) -> bool:
+    """True where what is due comes within a turn, or with whatever start is next."""
+    from obsmem.harnesses import PROMPTS
+
+    return PROMPTS.get(name, ("", ""))[1] == DUE
 
 
 def block_for_prompt(module: Hooks, folder: str) -> str:

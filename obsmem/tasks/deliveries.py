@@ -74,8 +74,8 @@ def newest_delivery(store: Store, stored: StoredSession) -> Delivery:
 
 
 def shows_receipts(harness: str) -> bool:
-    """True if a harness's transcripts hold what hooks gave to the model: those that take the block in parts."""
-    return hasattr(load(harness), "PARTS")
+    """True if a harness's transcripts hold what hooks gave to the model."""
+    return load(harness).SHOWS_RECEIPTS
 
 
 def _received(store: Store, stored: StoredSession, boundary: int) -> tuple[str, tuple[int, ...], int, int] | None:

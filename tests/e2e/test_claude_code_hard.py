@@ -95,7 +95,7 @@ def test_a_harness_killed_in_the_middle_of_a_turn_loses_nothing(world: World) ->
     evidence.assert_all_succeeded(world)
 
 
-def _english(number: int) -> tuple[str, str]:
+def english(number: int) -> tuple[str, str]:
     asked = (
         f"Use the value {number * 37} for the setting limit_{number:03d} and never write it into build_{number:03d}.py."
     )
@@ -103,14 +103,14 @@ def _english(number: int) -> tuple[str, str]:
     return asked, told
 
 
-def _japanese(number: int) -> tuple[str, str]:
+def japanese(number: int) -> tuple[str, str]:
     asked = f"設定項目 limit_{number:03d} の値は必ず {number * 37} にしてください。build_{number:03d}.py には絶対に書かないでください。"
     told = f"settings/part_{number:03d}.toml の limit_{number:03d} を {number * 37} に変更しました。手順 {number} の検査は成功しました。"
     return asked, told
 
 
 @pytest.mark.parametrize("budget", [8000, 2000])
-@pytest.mark.parametrize("exchange", [_english, _japanese], ids=["english", "japanese"])
+@pytest.mark.parametrize("exchange", [english, japanese], ids=["english", "japanese"])
 def test_the_bytes_of_the_block_that_arrive_are_those_that_were_rendered(
     world: World, exchange: Any, budget: int
 ) -> None:

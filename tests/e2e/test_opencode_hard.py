@@ -31,7 +31,7 @@ TABS, PORT, NAME = (
 )
 
 
-def _start(world: World, *, with_plugin: bool = True, **settings: Any) -> OpenCode:
+def start(world: World, *, with_plugin: bool = True, **settings: Any) -> OpenCode:
     """OpenCode with our plugin behind the recorder, under a config file of this world with these settings."""
     write_launcher(str(world.memory), str(SCRIPT))
     recorder = [sys.executable, str(RECORDER), str(world.folder / "calls"), "plugin"]
@@ -124,7 +124,7 @@ def _assert_kept(harness: OpenCode) -> None:
 
 def test_a_person_types_compact_and_later_new(world: World) -> None:
     """In a terminal: the block follows ``/compact`` in the same process; ``/new`` begins a session without it."""
-    harness = _start(world)
+    harness = start(world)
     with open_terminal(world) as terminal:
         harness.open_in(terminal)
         _say(terminal, TABS)
@@ -145,7 +145,7 @@ def test_a_person_types_compact_and_later_new(world: World) -> None:
 
 def test_compact_where_nothing_can_be_compacted_leaves_the_agent_at_work(world: World) -> None:
     """OpenCode sums up even a session without a word: no block is owed to it. One summed up twice at once has its block."""
-    harness = _start(world)
+    harness = start(world)
     harness.session = json.loads(harness.serve([("/session", {})]).stdout)["id"]
     with open_terminal(world) as terminal:
         harness.open_in(terminal)
@@ -164,7 +164,7 @@ def test_compact_where_nothing_can_be_compacted_leaves_the_agent_at_work(world: 
 
 def test_a_session_ended_in_the_middle_of_an_answer_goes_on_in_a_new_process(world: World) -> None:
     """Ctrl-C while the answer still comes: what was said is covered by then or later, and nothing is observed twice."""
-    harness = _start(world, observe_after_tokens=1)
+    harness = start(world, observe_after_tokens=1)
     world.script({"text": "Understood.", "usage": {"input": 2_000, "output": 10}})
     world.script({"text": "I look into the sockets", "stalled": True})
     with open_terminal(world) as terminal:
@@ -189,7 +189,7 @@ def test_a_session_ended_in_the_middle_of_an_answer_goes_on_in_a_new_process(wor
 
 def test_a_harness_killed_in_the_middle_of_a_turn_loses_nothing(world: World) -> None:
     """The agent's own command kills the harness, so no hook tells of an end. The resumed session has its whole block."""
-    harness = _start(world)
+    harness = start(world)
     assert harness.turn(TABS).status == 0
     kill = {"command": "kill -9 $PPID; sleep 30", "description": "Run it"}
     world.script({"text": "I run the check now.", "tools": [{"name": "bash", "input": kill}]})
@@ -206,7 +206,7 @@ def test_a_harness_killed_in_the_middle_of_a_turn_loses_nothing(world: World) ->
 
 def test_a_session_that_was_long_before_memory_was_installed_gets_its_block(world: World) -> None:
     """About 150,000 tokens, none of them seen by the plugin; then it is there, and the session is compacted."""
-    bare = _start(world, with_plugin=False)
+    bare = start(world, with_plugin=False)
     said = (
         "".join(f"Row {turn}.{row} of the table is sound and needs no change.\n" for row in range(2400))
         for turn in range(5)
@@ -215,7 +215,7 @@ def test_a_session_that_was_long_before_memory_was_installed_gets_its_block(worl
         world.script({"text": text})
         assert bare.turn("Never touch the archive of 1987." if turn == 0 else f"Look at table {turn}.").status == 0
     assert not world.calls()
-    harness = _start(world)
+    harness = start(world)
     harness.session = bare.session
     assert harness.compact().status == 0
     assert harness.turn("Go on.").status == 0
@@ -228,7 +228,7 @@ def test_a_session_that_was_long_before_memory_was_installed_gets_its_block(worl
 
 def test_what_was_undone_is_not_in_the_block(world: World) -> None:
     """``/undo`` takes the last prompt back; the block of the next compaction has what stands before it and after it."""
-    harness = _start(world)
+    harness = start(world)
     with open_terminal(world) as terminal:
         harness.open_in(terminal)
         for prompt in (TABS, PORT, NAME):
@@ -256,7 +256,7 @@ def _undo(terminal: Terminal, prompt: str, number: int = 1) -> None:
 
 def test_a_block_goes_with_the_compaction_that_was_undone(world: World) -> None:
     """The words are before the model again, but for those that were taken back: a block would bring these back, too."""
-    harness = _start(world)
+    harness = start(world)
     with open_terminal(world) as terminal:
         harness.open_in(terminal)
         for prompt in (TABS, NAME):
@@ -274,7 +274,7 @@ def test_a_block_goes_with_the_compaction_that_was_undone(world: World) -> None:
 
 def test_the_block_before_counts_again_where_a_second_compaction_was_undone(world: World) -> None:
     """Without what was taken back, and the same in a new process."""
-    harness = _start(world)
+    harness = start(world)
     with open_terminal(world) as terminal:
         harness.open_in(terminal)
         _say(terminal, TABS)

@@ -55,8 +55,9 @@ def test_install_shows_the_difference_runs_each_handler_and_names_what_is_left_t
     done = run("install", "--yes")
     assert done.status == 0, done
     assert '+    "SessionStart": [' in done.out and '+  "model": "x",' in done.out
-    for harness in ("claude-code", "codex"):
-        assert trials(done.out, harness).count("✓") == 5 and "SessionStart 4 parts" in trials(done.out, harness)
+    for harness, start in (("claude-code", "SessionStart 4 parts "), ("codex", "SessionStart ")):
+        assert trials(done.out, harness).count("✓") == 5 and start in trials(done.out, harness)
+    assert "4 parts" not in trials(done.out, "codex"), "one handler gives it the whole block"
     assert "start `codex` once and approve" in done.out
     assert "observer: extractive; no model; add one under 'workers' in" in done.out
     again = run("install", "--yes")

@@ -297,11 +297,13 @@ def test_codex_gets_the_same_words_in_any_locale(place: Place) -> None:
     given = payload("codex", "SessionStart-compact", transcript_path=str(transcript), cwd=str(place.project))
     outputs = []
     for locale in ("C.UTF-8", "C", "POSIX", "en_US.ISO-8859-1"):
-        calls = (("PreCompact",), ("SessionStart", "--part", "1/4"))
+        calls = (("PreCompact",), ("SessionStart",))
         for call in calls:
             done = place.hook("codex", *call, given=json.dumps(given).encode(), env={"LC_ALL": locale})
         outputs.append(done.stdout)
     assert len(set(outputs)) == 1 and "→" in context(outputs[0])
+    marks = receipts(context(outputs[0]))
+    assert [mark.split(" ")[1] for mark in marks] == [f"{n}/{len(marks)}" for n in range(1, len(marks) + 1)], "one handler"
 
 
 # What can be broken around a hook

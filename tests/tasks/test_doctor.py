@@ -208,7 +208,7 @@ def test_handlers_that_the_harness_will_not_run_are_broken_until_the_user_trusts
     install.carry_out(home, install.plan_install(home, "codex"))
     (Path(os.path.expanduser("~")) / ".codex").mkdir(exist_ok=True)
     found = look(home)["codex trust"]
-    assert found.level == BROKEN and "8 untrusted" in found.what and "`codex` once" in found.remedy
+    assert found.level == BROKEN and "5 untrusted" in found.what and "`codex` once" in found.remedy
 
 
 def test_a_project_that_is_the_home_folder_is_not_taken_for_a_second_config(home: str) -> None:
