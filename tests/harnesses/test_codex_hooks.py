@@ -43,11 +43,11 @@ def test_context_is_answered_only_where_it_is_accepted():
     assert codex.answer(codex.read_event("SessionStart", {}), HookAnswer()) == ""
 
 
-def test_the_config_has_no_matcher_and_four_starts_and_says_the_same_each_time():
+def test_the_config_has_no_matcher_and_one_start_without_a_cut_and_says_the_same_each_time():
     config = codex.hook_config(lambda arguments: f"/x/launch {arguments}")
     assert config == codex.hook_config(lambda arguments: f"/x/launch {arguments}")
-    starts = [group["hooks"][0]["command"] for group in config["hooks"]["SessionStart"]]
-    assert starts == [f"/x/launch hook codex SessionStart --part {part}/4" for part in range(1, 5)]
+    (start,) = [handler for group in config["hooks"]["SessionStart"] for handler in group["hooks"]]
+    assert start["command"] == "/x/launch hook codex SessionStart" and start["additionalContextLimit"] == 0
     for event, groups in config["hooks"].items():
         assert event in codex.EVENTS
         assert all(group.keys() == {"hooks"} for group in groups)
