@@ -112,7 +112,7 @@ def japanese(number: int) -> tuple[str, str]:
 @pytest.mark.parametrize("budget", [8000, 2000])
 @pytest.mark.parametrize("exchange", [english, japanese], ids=["english", "japanese"])
 def test_the_bytes_of_the_block_that_arrive_are_those_that_were_rendered(
-    world: World, exchange: Any, budget: int
+    world: World, exchange: Any, budget: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """However large the block, in whatever script: the request holds each part once, byte for byte."""
     harness = _start(world, budget_tokens=budget)
@@ -128,6 +128,9 @@ def test_the_bytes_of_the_block_that_arrive_are_those_that_were_rendered(
         assert frozen.count(part.text.encode()) == 1
     given = [text.strip() for text in evidence.contexts(evidence.our_calls(world, "SessionStart"))]
     assert sorted(part.text for part in parts) == sorted(given)
+    found = sum(len(part.text.encode()) for part in parts)
+    with capsys.disabled():
+        print(f" {budget} tokens: {sum(len(text.encode()) for text in given)} bytes rendered, {found} found")
     used = sum(estimate(part.text) for part in parts)
     assert budget / 2 < used <= budget, used
 
