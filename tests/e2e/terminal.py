@@ -18,7 +18,7 @@ import pytest
 
 from .world import World
 
-WAIT_SECONDS = 40.0
+WAIT_SECONDS = 90.0
 POLL_SECONDS = 0.1
 
 

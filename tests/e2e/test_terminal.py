@@ -27,6 +27,7 @@ pytestmark = pytest.mark.e2e
 
 PROGRAMS = (programs.CLAUDE_CODE, programs.CLAUDE_CODE_NEWER, programs.CODEX)
 TABS, PORT = "Never use tabs in Python files.", "The server listens on port 8123."
+BETWEEN_KEYS = 1.5  # seconds; Codex takes keys that follow each other at once for pasted text, an Enter among them
 BEGUN = "I begin to look at the server."
 
 
@@ -80,10 +81,16 @@ class Person:
         heard, ended = (len(self.world.calls(event)) for event in ("UserPromptSubmit", "Stop"))
         self._script(text="Understood.")
         self.terminal.enter(prompt)
-        calls = self.world.calls
-        self.terminal.wait(
-            lambda: len(calls("UserPromptSubmit")) > heard or bool(self.terminal.press("Enter")), "the prompt"
-        )
+        calls, pressed = self.world.calls, time.monotonic()
+
+        def is_heard() -> bool:
+            nonlocal pressed
+            if time.monotonic() - pressed > BETWEEN_KEYS:
+                self.terminal.press("Enter")
+                pressed = time.monotonic()
+            return len(calls("UserPromptSubmit")) > heard
+
+        self.terminal.wait(is_heard, "the prompt")
         self.terminal.wait(lambda: len(calls("Stop")) > ended, "the end of its turn")
 
     def _script(self, **answer: Any) -> None:
