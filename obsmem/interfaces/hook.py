@@ -12,7 +12,6 @@ import os
 import time
 
 from obsmem.harnesses import PROMPTS, REGISTRY, TURN_ENDS, is_foreign, load_hooks
-from obsmem.system import log, process
 from obsmem.system.paths import data_home, session_folder
 from obsmem.system.state import OPEN_FILE, read_state, switched_off
 
@@ -44,6 +43,8 @@ def run(arguments: list[str], script: str) -> int:
         # Failing open is the contract: an agent must not feel that its memory is broken. The log tells.
         outcome = type(error).__name__
     if outcome:
+        from obsmem.system import log  # not at the top, nor is what else most turns do not need
+
         log.write(home, "hook", name=name, outcome=outcome, ms=int((time.monotonic() - started) * 1000))
     return 0
 
@@ -71,6 +72,8 @@ def _run(home: str, arguments: list[str], script: str) -> str:
     work = [harness, "--transcript", what.transcript, "--session", what.session_id, "--cwd", what.cwd]
     text = outcome = ""
     if what.kind == "before_compact":
+        from obsmem.system import process
+
         status = process.run(home, script, ["maintain", *work, "--before-compact"], COMPACT_SECONDS)
         outcome = "killed" if status is None else f"exit-{status}"
         if module.KEEPS_BLOCK:
@@ -89,7 +92,7 @@ def _run(home: str, arguments: list[str], script: str) -> str:
 
 def _start_maintainer(home: str, script: str, folder: str, work: list[str]) -> str:
     """Start a maintainer in a free seat; where none is free, those who have one see the wish."""
-    from obsmem.system import seats  # not at the top: most turns start nothing
+    from obsmem.system import process, seats
 
     name = seats.name_of(folder)
     seats.wish(home, name, work)
