@@ -13,11 +13,11 @@ from typing import NamedTuple
 
 from obsmem.core.ids import parse_entry_id
 from obsmem.store.archive_forget import remove_record, remove_segments, remove_session, segments_behind
-from obsmem.store.archive_rows import StoredSession, session_hash
+from obsmem.store.archive_rows import EntryRow, StoredSession, session_hash
 from obsmem.store.schema import transaction
 from obsmem.system.files import remove
 from obsmem.system.paths import session_folder
-from obsmem.tasks.entries import find_entry
+from obsmem.tasks.entries import find_entry, read_entries
 from obsmem.tasks.rule_files import clear_rule_files
 from obsmem.tasks.store import Store
 
@@ -82,17 +82,36 @@ def _forget_memory(store: Store, handle: str) -> int:
 
 
 def forget_entry(store: Store, name: str) -> Forgotten:
-    """Remove one record's bytes (all entries of it) with its copies in forks, and the notes that cite any of them.
+    """Remove one record's bytes (all entries of it) with its copies in forks, and the notes that cite any of them; where a
+    harness wrote the same words down twice (as they waited, and as they were sent), both records.
 
     The bytes become NULs of the same length, so that all other places stay right.
     """
-    _, row = find_entry(store, name)
+    stored, row = find_entry(store, name)
+    twins = _twins(store, stored, row)
     size, gone = remove_record(store.archive, row)
+    for twin in twins:
+        bytes_, more = remove_record(store.archive, twin)
+        size += bytes_
+        gone = {session: [*gone.get(session, []), *more.get(session, [])] for session in {*gone, *more}}
     touched = [store.archive.by_number(session) for session in gone]
     notes = sum(_forget_notes(store, one.session.handle, gone[one.no]) for one in touched)
     touched += [below for one in touched for below in _descendants(store, one)]
     _wipe(store, touched, [folder for one in touched for folder in _folders(store, one)])
     return Forgotten(sum(map(len, gone.values())), size, notes)
+
+
+def _twins(store: Store, stored: StoredSession, row: EntryRow) -> list[EntryRow]:
+    """The other entries of a session with the same human words that are off the live path, or stand for this one."""
+    if row.speaker != "human" or not store.archive.is_readable(row):
+        return []
+    text = read_entries(store, stored, [row])[0].text
+    alike = [
+        one
+        for one in store.archive.entries(stored.no)
+        if one.no != row.no and one.speaker == row.speaker and one.tokens == row.tokens and one.active != row.active
+    ]
+    return [one for one in alike if [entry.text for entry in read_entries(store, stored, [one], lost=True)] == [text]]
 
 
 def _forget_notes(store: Store, handle: str, seqs: list[int]) -> int:

@@ -351,3 +351,17 @@ def test_a_side_file_that_was_gone_before_costs_nothing_but_itself(tmp_path: Pat
         stored = session_of(store, path)
         assert len(entries(store, stored)) == 4
         assert json.loads(store.archive.sources(stored.no)[0].skipped) == {}
+
+
+def test_words_that_the_harness_wrote_down_twice_go_twice(tmp_path: Path) -> None:
+    """A real session: each prompt stands once as it waited, once as it was sent."""
+    words = "8080 is the carrier simulator on my machine"
+    path = tmp_path / "session.jsonl"
+    path.write_bytes((Path(__file__).resolve().parents[2] / "fixtures/demo/claude-code/session.jsonl").read_bytes())
+    with opened() as store:
+        stored = full(store, path)
+        twins = [one for one in entries(store, stored) if words in one.text and one.speaker == "human"]
+        assert [one.active for one in twins] == [False, True]
+        forget_entry(store, f"{stored.session.handle}.{twins[1].seq}")
+        assert not any(words in one.text and one.speaker == "human" for one in entries(store, stored))
+        assert check(store) == []
