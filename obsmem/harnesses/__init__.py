@@ -20,12 +20,13 @@ REGISTRY = {
     "opencode": "obsmem.harnesses.opencode",
 }
 
-# Name -> the event that ends a turn; the payload's keys for session id, transcript and working folder; our answer.
-TURN_ENDS = {
-    "claude-code": ("Stop", "session_id", "transcript_path", "cwd", ""),
-    "codex": ("Stop", "session_id", "transcript_path", "cwd", ""),
-    "cursor": ("stop", "conversation_id", "transcript_path", "workspace_roots", "{}"),
-    "opencode": ("session.idle", "sessionID", "db", "directory", ""),
+# Name -> the event that ends a turn; the payload's keys for session id, transcript and working folder; our answer; how
+# the name of a transcript ends that is a database, whose size says nothing.
+TURN_ENDS: dict[str, tuple[str, str, str, str, str, tuple[str, ...]]] = {
+    "claude-code": ("Stop", "session_id", "transcript_path", "cwd", "", ()),
+    "codex": ("Stop", "session_id", "transcript_path", "cwd", "", ()),
+    "cursor": ("stop", "conversation_id", "transcript_path", "workspace_roots", "{}", (".vscdb",)),
+    "opencode": ("session.idle", "sessionID", "db", "directory", "", (".db",)),
 }
 
 # Name -> the event within a turn at which we may add words, and the file of the session that says that there are any.

@@ -110,7 +110,7 @@ def _start_maintainer(home: str, script: str, folder: str, work: list[str]) -> s
 
 def _answer_prompt(home: str, harness: str, event: str) -> str:
     """Give what a delivery still owes to the model, which a file says; where there is none, nothing is loaded."""
-    _, session_key, transcript_key, folder_key, nothing = TURN_ENDS[harness]
+    _, session_key, transcript_key, folder_key, nothing, _ = TURN_ENDS[harness]
     payload = read_payload()
     if is_foreign(harness, payload, os.environ):
         return ""
@@ -146,7 +146,7 @@ def _print(text: str) -> None:
 
 def _end_turn(home: str, harness: str, script: str) -> str:
     """Start the maintainer if enough has been said since it last read, or a delivery is open; do nothing else."""
-    _, session_key, transcript_key, folder_key, answer = TURN_ENDS[harness]
+    _, session_key, transcript_key, folder_key, answer, databases = TURN_ENDS[harness]
     payload = read_payload()
     if is_foreign(harness, payload, os.environ):
         return ""
@@ -159,7 +159,7 @@ def _end_turn(home: str, harness: str, script: str) -> str:
     if state.off:
         return ""
     # A database is as large before a turn as after it: its maintainer looks each time.
-    if not transcript.endswith((".db", ".vscdb")):
+    if not transcript.endswith(databases):
         try:
             grown = os.stat(transcript).st_size - state.read
         except OSError:

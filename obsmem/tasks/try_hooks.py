@@ -48,7 +48,7 @@ def handlers(config: dict[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _try(home: str, module: Harness, event: str, command: str, folder: str) -> Trial:
-    _, session_key, transcript_key, folder_key, _ = TURN_ENDS[module.NAME]
+    _, session_key, transcript_key, folder_key, *_ = TURN_ENDS[module.NAME]
     nowhere = os.path.join(home, "install-check", "none.jsonl")  # always the same: locks are named after it
     payload = {session_key: "install-check", transcript_key: nowhere, folder_key: folder}
     payload = {"source": "startup", "trigger": "manual", "hook_event_name": event, **payload}
