@@ -93,7 +93,7 @@ def test_hooks_run_once_they_are_approved_and_an_upgrade_keeps_the_approval(worl
     assert harness.turn("Say something.").status == 0
     assert installed.log(world) == before_turn, "nothing runs that nobody approved"
     _approve(harness)
-    assert len(_trusted(world)) == 16
+    assert len(_trusted(world)) == 10, "a section and a hash for each of five handlers"
     world.script({"text": "Full.", "usage": FULL})
     for prompt in ("The server listens on port 8123.", "Go on."):
         assert harness.turn(prompt).status == 0

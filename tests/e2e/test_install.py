@@ -83,12 +83,12 @@ def test_codex_knows_our_handlers_by_the_hashes_that_we_compute(world: World) ->
     _install(world, "codex", str(world.memory))
     home = world.home / ".codex"
     hooks = _ask_for_hooks(world, command)
-    assert len(hooks) == 8 and {hook["trustStatus"] for hook in hooks} == {"untrusted"}
+    assert len(hooks) == 5 and {hook["trustStatus"] for hook in hooks} == {"untrusted"}
     sections = (f'[hooks.state.{json.dumps(hook["key"])}]\ntrusted_hash = "{hook["currentHash"]}"\n' for hook in hooks)
     with open(home / "config.toml", "a", encoding="utf-8") as file:
         file.write("\n" + "\n".join(sections))
     found = states(str(home / "hooks.json"), str(home / "config.toml"))
-    assert [state for _, state in found] == ["trusted"] * 8
+    assert [state for _, state in found] == ["trusted"] * 5
     assert {hook["trustStatus"] for hook in _ask_for_hooks(world, command)} == {"trusted"}
 
 
