@@ -9,14 +9,17 @@ from collections.abc import Callable, Sequence
 from obsmem.interfaces.report import many, say, say_json, table
 from obsmem.store.spending import Calls
 from obsmem.tasks.store import open_store
-from obsmem.tasks.usage import Model, models, today, usage
+from obsmem.tasks.usage import Model, ask_again, models, today, usage
 
 HEAD = ("calls", "failed", "tokens in", "tokens out", "seconds")
 FREE = "extractive"  # nobody pays for it: it is left out of the tables for people
 
 
 def run_usage(arguments: argparse.Namespace) -> int:
-    """``usage [--days N]``: calls, tokens, time and outcome of models, by day, worker and session."""
+    """``usage [--days N] [--ask-again]``: calls, tokens, time and outcome of models, by day, worker and session."""
+    if arguments.ask_again:
+        with open_store() as store:
+            ask_again(store)
     with open_store(readonly=True) as store:
         rows, spent, known = usage(store, arguments.days), today(store), models(store)
     if arguments.json:

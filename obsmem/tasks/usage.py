@@ -65,6 +65,13 @@ def models(store: Store) -> list[Model]:
     return found
 
 
+def ask_again(store: Store) -> None:
+    """End whatever keeps a configured model from being asked: somebody mended it. The day's limits stay. Raises
+    ConfigError."""
+    for model in models(store):
+        Spending(store.memory.connection).trust_again(model.name)
+
+
 def usage(store: Store, days: int) -> list[Calls]:
     """Calls of the last ``days`` days, today among them."""
     return Spending(store.memory.connection).calls(midnight(int(time.time() * 1000) - (days - 1) * DAY))

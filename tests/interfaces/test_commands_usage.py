@@ -82,6 +82,7 @@ def test_one_that_cannot_be_reached_is_named_with_the_reason(
     told = run("status").out
     assert "http:small" in told and "left alone for now: " in told and "nothing listens" in told
     assert run("usage").out.count("left alone until") == 1
+    assert "left alone" not in run("usage", "--ask-again").out, "it was mended"
 
 
 def test_a_wrong_worker_is_one_sentence(run: Run, transcript: str, monkeypatch: pytest.MonkeyPatch) -> None:

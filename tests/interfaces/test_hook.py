@@ -303,7 +303,9 @@ def test_codex_gets_the_same_words_in_any_locale(place: Place) -> None:
         outputs.append(done.stdout)
     assert len(set(outputs)) == 1 and "→" in context(outputs[0])
     marks = receipts(context(outputs[0]))
-    assert [mark.split(" ")[1] for mark in marks] == [f"{n}/{len(marks)}" for n in range(1, len(marks) + 1)], "one handler"
+    assert [mark.split(" ")[1] for mark in marks] == [f"{n}/{len(marks)}" for n in range(1, len(marks) + 1)], (
+        "one handler"
+    )
 
 
 # What can be broken around a hook
