@@ -68,13 +68,15 @@ def weigh(chunk: Chunk, items: list[dict[str, Any]]) -> Counter[str]:
     return counted
 
 
-def measure(folder: Path, worker: Any = None) -> dict[str, Counter[str]]:
-    """Counts by who answered; ``<name>, mended`` where a worker mends what has faults."""
+def measure(folder: Path, worker: Any = None, only: str = "") -> dict[str, Counter[str]]:
+    """Counts by who answered (``only`` models with such a name); ``<name>, mended`` where a worker mends what has faults."""
     found: dict[str, Counter[str]] = {}
     chunks = {path.stem: read_chunk(path) for path in sorted(folder.glob("chunk*.txt"))}
     for line in (folder / "answers.jsonl").read_text(encoding="utf-8").split("\n"):
         if line:
             record = json.loads(line)
+            if only not in record["model"]:
+                continue
             chunk = chunks[record["chunk"]]
             counted = _answer(chunk, record["answer"])
             name = f"{record['model']}, {record['mode']}"
@@ -140,10 +142,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.answers", description=__doc__)
     parser.add_argument("folder", nargs="?", type=Path, default=FOLDER)
     parser.add_argument("--worker", type=json.loads, help="an entry of 'workers', to mend answers with")
+    parser.add_argument("--only", default="", metavar="MODEL", help="only answers of models with this in their name")
     parser.add_argument("--json", metavar="FILE", help="write the figures there, too")
     options = parser.parse_args()
     worker = workers.load(options.worker["kind"]).make(options.worker) if options.worker else None
-    found = measure(options.folder, worker)
+    found = measure(options.folder, worker, options.only)
     show(found)
     if options.json:
         facts.write(
