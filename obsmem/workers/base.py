@@ -48,9 +48,6 @@ class ModelWorker(Worker, Protocol):
     billing: str
     """Who pays for its calls, in a few words; it begins with KEY where a key does that might be meant for something else."""
 
-    def with_model(self, model: str) -> ModelWorker:
-        """The same worker asking for another model."""
-
 
 def reply(request: Request, worker: str, text: str, **facts: Any) -> Reply:
     """Make a reply of a model's words; ``facts`` are further fields of it. Raises WorkerError (fault ``answer``, with the

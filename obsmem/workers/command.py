@@ -6,7 +6,6 @@ deadline, and leaves neither a file nor a process; the prompt is never an argume
 
 from __future__ import annotations
 
-import copy
 import os
 import time
 from collections.abc import Mapping
@@ -126,16 +125,6 @@ class Command:
         self.billing = f"as {os.path.basename(self._run[0])} is set up"
         self._seconds = float(setting(options, "timeout_seconds", DEADLINE_SECONDS))
         self._names: list[str] = setting(options, "environment", [])
-
-    def with_model(self, model: str) -> Command:
-        """The same worker asking for another model. Raises ConfigError where the program could not be told."""
-        if not any(MODEL_MARK in word for word in self._run):
-            raise ConfigError(
-                f"The worker {self.NAME} cannot be asked for the model {model!r}: put {MODEL_MARK} into its 'run'."
-            )
-        other = copy.copy(self)
-        other.model = model
-        return other
 
     def ask(self, request: Request) -> Reply:
         """Put the request's prompt to the program. Raises WorkerError."""

@@ -105,7 +105,7 @@ def failure(name: str, text: str, troubles: Iterable[Trouble], otherwise: str) -
 def json_lines(text: str) -> list[dict[str, Any]]:
     """The objects among the lines of a program's output; warnings stand between them."""
     found = []
-    for line in text.splitlines():
+    for line in text.split("\n"):  # splitlines breaks at more than that, inside an answer too
         try:
             value = json.loads(line)
         except ValueError:

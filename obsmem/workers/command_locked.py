@@ -6,7 +6,6 @@ thrown away.
 
 from __future__ import annotations
 
-import copy
 import os
 import time
 from collections.abc import Mapping
@@ -38,12 +37,6 @@ class Locked:
         self.billing = f"{KEY}{keys[0]}" if keys else f"by the login of {self._preset.PROGRAM}"
         self._seconds = float(setting(options, "timeout_seconds", DEADLINE_SECONDS))
         self._names: list[str] = setting(options, "environment", [])
-
-    def with_model(self, model: str) -> Locked:
-        """The same worker asking for another model."""
-        other = copy.copy(self)
-        other.model = model
-        return other
 
     def ask(self, request: Request) -> Reply:
         """Put the request's prompt to the program. Raises WorkerError."""

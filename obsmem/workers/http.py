@@ -6,7 +6,6 @@ its retries included; neither a key nor the words of a prompt or an answer are e
 
 from __future__ import annotations
 
-import copy
 import json
 import random
 import re
@@ -97,13 +96,6 @@ class HttpWorker:
         self._clock = clock or Clock()
         secret = bool(self._key_env or self._key_command or self._headers)
         self._url = http_wire.endpoint(str(options["url"]), http_forms.ENDPOINTS[self._api], secret)
-
-    def with_model(self, model: str) -> ModelWorker:
-        """The same worker asking for another model; a name that was not given changes with it."""
-        other = copy.copy(self)
-        other.model = model
-        other.NAME = self._given_name or f"{KIND}:{model}"
-        return other
 
     def ask(self, request: Request) -> Reply:
         """Ask the model once. Raises WorkerError where no whole answer comes in time."""

@@ -33,10 +33,6 @@ class Model:
         self.model, self.answer_tokens, self.alone, self.billing = name, 100, False, "by nobody"
         self.prompts: list[str] = []
 
-    def with_model(self, model: str) -> Model:
-        self.model = model
-        return self
-
     def ask(self, request: Request) -> Reply:
         self.prompts.append(request.prompt)
         counted = estimate(request.prompt)

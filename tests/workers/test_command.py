@@ -248,13 +248,10 @@ def test_a_program_that_cannot_be_started_is_a_matter_of_settings(tmp_path: Path
 
 
 def test_the_model_stands_where_it_is_marked() -> None:
-    found = worker(f"import sys; sys.argv[1] == sys.argv[2] or sys.exit(3); print({GOOD!r})", "b", "{model}", model="a")
+    code = f"import sys; sys.argv[1] == sys.argv[2] or sys.exit(3); print({GOOD!r})"
     with pytest.raises(WorkerError, match="status 3"):
-        found.ask(ASK)
-    assert found.with_model("b").ask(ASK).model == "b"
-    assert found.model == "a"
-    with pytest.raises(ConfigError, match="cannot be asked for the model"):
-        worker("pass").with_model("b")
+        worker(code, "b", "{model}", model="a").ask(ASK)
+    assert worker(code, "b", "{model}", model="b").ask(ASK).model == "b"
 
 
 @pytest.mark.parametrize(

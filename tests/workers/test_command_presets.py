@@ -16,6 +16,7 @@ from obsmem.core.errors import WorkerError
 from obsmem.core.model import Memory, Reply, Request
 from obsmem.workers import command, command_presets
 from obsmem.workers.base import SYSTEM
+from obsmem.workers.command_base import json_lines
 
 WORDS = sorted(command_presets.PRESETS)
 ASK = Request("drop", "abcd", Memory(), prompt="SECRET prompt", schema=SCHEMAS["drop"])
@@ -376,5 +377,12 @@ def test_opencode_takes_over_whom_to_ask_and_nothing_else(tmp_path: Path) -> Non
 def test_presets_are_called_one_at_a_time_unless_told_otherwise() -> None:
     for word in WORDS:
         made = command.make({"kind": "command", "preset": word})
-        assert (made.alone, made.NAME, made.with_model("x").model, made.model) == (True, f"command:{word}", "x", "")
+        assert (made.alone, made.NAME, made.model) == (True, f"command:{word}", "")
         assert command.make({"kind": "command", "preset": word, "alone": False}).alone is False
+
+
+def test_events_are_parted_by_newlines_alone() -> None:
+    """Within an answer other characters that end a line elsewhere may stand as they are."""
+    events = [{"text": "one\u2028two\x85three"}, {"text": "four"}]
+    printed = "warning\r\n" + "\r\n".join(json.dumps(event, ensure_ascii=False) for event in events)
+    assert json_lines(printed) == events

@@ -168,17 +168,6 @@ def test_a_worker_has_what_its_options_say() -> None:
     assert (plain.NAME, plain.window, plain.answer_tokens, plain.alone) == ("ours", 0, 4_000, False)
 
 
-def test_with_model_is_a_copy_that_asks_for_another_model() -> None:
-    with site(completion()) as server:
-        first = worker(server)
-        other = first.with_model("n")
-        other.ask(ASK)
-        first.ask(ASK)
-    assert [seen.body["model"] for seen in server.seen] == ["n", "m"]
-    assert (first.NAME, other.NAME) == ("http:m", "http:n")
-    assert worker(server, name="ours").with_model("n").NAME == "ours"
-
-
 @pytest.mark.parametrize(
     ("options", "words"),
     [
