@@ -133,7 +133,7 @@ def test_ctrl_c_ends_a_waiting_command_without_a_traceback(tmp_path: Path) -> No
     child.stdin.write(b"x" * 200_000)  # more than a pipe holds: once it is through, the command reads
     child.stdin.flush()
     # A signal on the way into a read is noticed by Python after the read, and this one never ends.
-    assert until(lambda: sleeps(child.pid))
+    assert until(lambda: all(sleeps(child.pid) for _ in range(2000)))
     child.send_signal(signal.SIGINT)
     assert child.wait(timeout=60) == 130
     error = child.stderr.read()
