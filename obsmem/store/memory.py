@@ -100,8 +100,8 @@ class MemoryStore(Coverage, Deliveries):
         ``covered_to`` is where coverage ended when the stretch was read. False, and nothing written but the call,
         if somebody else has covered further since. A gap that the stretch fills is removed, or what it fills of it.
         """
-        now = int(time.time() * 1000)
         with transaction(self.connection):
+            now = self._now()
             gap = self.connection.execute(
                 "SELECT last_seq, reason, at FROM gaps WHERE session=? AND first_seq=? AND last_seq>=?",
                 (call.session, first, last),
@@ -125,7 +125,6 @@ class MemoryStore(Coverage, Deliveries):
     def replace_stretch(self, call: WorkerCall, stretch: Stretch, notes: Sequence[Note]) -> bool:
         """Put the notes of a new call in the place of those that a stretch had, which get a tombstone; coverage stays.
         False, and nothing written but the call, if somebody else replaced them meanwhile."""
-        now = int(time.time() * 1000)
         with transaction(self.connection):
             current = self.connection.execute(
                 "SELECT 1 FROM coverage WHERE session=? AND first_seq=? AND last_seq=? AND call=?",
@@ -136,8 +135,9 @@ class MemoryStore(Coverage, Deliveries):
                 return False
             reasons = dict.fromkeys(sorted(self.notes_of(stretch.call)), f"observed again by {call.worker}")
             self._insert_drops(call.session, reasons, stretch.last_seq, number)
+            now = self._now()
             for note in notes:
-                self._insert_note(note, call.session, now + 1, stretch.first_seq, stretch.last_seq, number)
+                self._insert_note(note, call.session, now, stretch.first_seq, stretch.last_seq, number)
             self.connection.execute(
                 "UPDATE coverage SET call=? WHERE session=? AND first_seq=?", (number, call.session, stretch.first_seq)
             )
@@ -299,11 +299,17 @@ class MemoryStore(Coverage, Deliveries):
             self._set_progress(call.session, "drop", up_to)
 
     def _insert_drops(self, session: str, reasons: Mapping[str, str], up_to: int, call: int) -> None:
-        now = int(time.time() * 1000)
+        recorded = (self.connection.execute("SELECT recorded_at FROM notes WHERE id=?", (id_,)) for id_ in reasons)
+        now = max([self._now(), *(at for cursor in recorded for (at,) in cursor)])
         self.connection.executemany(
             "INSERT INTO drops(session, note, at, why, up_to, call) VALUES(?,?,?,?,?,?)",
             [(session, id_, now, why, up_to, call) for id_, why in reasons.items()],
         )
+
+    def _now(self) -> int:
+        """Milliseconds since 1970, but always after the last tombstone: what is noted after it shows, whatever the clock."""
+        last = self.connection.execute("SELECT at FROM drops ORDER BY no DESC LIMIT 1").fetchone()
+        return max(int(time.time() * 1000), 0 if last is None else last[0] + 1)
 
     def drops(self, session: str, up_to: int | None = None) -> list[StoredDrop]:
         """All tombstones of a session, oldest first, one note each."""

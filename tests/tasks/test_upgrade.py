@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import time
 from pathlib import Path
@@ -56,8 +57,14 @@ def test_its_notes_take_the_place_of_the_others(tmp_path: Path, hire: Any) -> No
         assert again(store, stored) == (0, 0), "once is enough"
 
 
-def test_a_note_that_both_make_is_shown_once_more(tmp_path: Path, hire: Any) -> None:
+@pytest.mark.parametrize("pace", [-5.0, 0.0, 5.0])
+def test_a_note_that_both_make_is_shown_once_more(
+    pace: float, tmp_path: Path, hire: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     stored = covered_by_rule(tmp_path)
+    began = time.time()
+    looks = itertools.count(1)
+    monkeypatch.setattr(time, "time", lambda: began + pace * next(looks))  # the clock runs, stands, goes back
     with opened() as store:
         (first, *_) = store.memory.notes(stored.session.handle)
 
