@@ -141,6 +141,9 @@ class Harness(Hooks, Protocol):
     SHOWS_RECEIPTS: bool
     """True if its transcripts hold what hooks gave to the model, so that a block that was dropped is noticed."""
 
+    SESSION_VARIABLES: tuple[str, ...]
+    """Environment variables of its shells and MCP servers that hold the id of the session that runs them."""
+
     PROGRAMS: tuple[str, ...]
     """The commands that start it, best first: found on PATH, it is on this machine."""
 

@@ -26,6 +26,7 @@ ROWS = False
 
 PARTS = 4
 SHOWS_RECEIPTS = True
+SESSION_VARIABLES = ("CLAUDE_CODE_SESSION_ID",)
 PROGRAMS = ("claude",)
 LOGIN_SHELL = False
 NEXT_STEP = "Sessions that run already go on without memory: start a new one, or resume one with `claude --continue`."

@@ -24,6 +24,7 @@ from obsmem.harnesses.codex_hooks import read_event as read_event
 
 ROWS = False
 SHOWS_RECEIPTS = True
+SESSION_VARIABLES = ("CODEX_THREAD_ID",)
 PROGRAMS = ("codex",)
 LOGIN_SHELL = True
 NEXT_STEP = (

@@ -41,6 +41,7 @@ from obsmem.harnesses.cursor_text import is_labelled, section_findings, sections
 # where a block can come back, so that is the moment which we call "prompt".
 
 SHOWS_RECEIPTS = False
+SESSION_VARIABLES = ("CURSOR_CONVERSATION_ID",)
 PROGRAMS = ("cursor-agent", "cursor")
 LOGIN_SHELL = True
 NEXT_STEP = "Cursor reads the file at once; a project's own hooks run only in a workspace that you trust."

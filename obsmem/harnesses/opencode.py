@@ -83,6 +83,7 @@ IGNORED_KEYS: Mapping[str, str] = {
 
 PLUGIN = "file:///ABSOLUTE/PATH/TO/opencode-plugin/observational-memory.js"
 SHOWS_RECEIPTS = False
+SESSION_VARIABLES = ()  # its plugin names the session when it calls
 PROGRAMS = ("opencode",)
 LOGIN_SHELL = False
 NEXT_STEP = "OpenCode loads plugins when it starts: start it again."
