@@ -17,7 +17,7 @@ class Query(NamedTuple):
     ``workspace`` holds it to one (''; everywhere), ``kinds`` are entry kinds or ``note``, ``tools`` tool names, ``path`` a
     part of a path. ``since`` and ``until`` are milliseconds since 1970 (0: no bound). ``live`` is (handle, seq): entries of
     that session from seq on stand in the asker's own context and are left out. ``own`` also shows what our own commands
-    printed. ``after`` is the cursor of the page before."""
+    printed. ``after`` is the ``more`` of the page before."""
 
     text: str
     mode: SearchMode = "words"
@@ -54,9 +54,9 @@ class Hit(NamedTuple):
 
 class Hits(NamedTuple):
     """The answer to a query: best first. ``complete`` is False while the index is still being built, and ``message`` then
-    says what was not looked at. ``cursor`` gives the next page, '' for none."""
+    says what was not looked at. ``more`` fetches the next page (stable while entries arrive), '' for none."""
 
     hits: tuple[Hit, ...]
     complete: bool = True
     message: str = ""
-    cursor: str = ""
+    more: str = ""
