@@ -144,12 +144,15 @@ class Drop(NamedTuple):
 
 
 class Pin(NamedTuple):
-    """Text that the user fixed in every block."""
+    """Text that the user fixed in every block. ``scope`` is session | workspace | everywhere. ``source`` is the entry, note
+    or reflection whose words they are ('' where they were typed), and ``evidence`` says who spoke them."""
 
     id: str
     text: str
     scope: str
     at: int
+    source: str = ""
+    evidence: Evidence = "user"
 
 
 # Kind of fact -> what its fields hold. ``detail`` keys in braces; all facts carry the entries that show them in ``seqs``.

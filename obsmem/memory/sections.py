@@ -22,7 +22,7 @@ STANDING_LIMIT = 400
 QUESTION_LIMIT = 200
 LINE_LIMIT = 400  # characters of any other line's text
 REPORT_LIMIT = 800  # characters of what the agent last reported
-PIN_LIMIT = 2_000
+PIN_LIMIT = 4_000
 NAMES_ROW = 200  # characters of names after which their file is named again
 RECENT_COMMANDS = 8  # of the newest commands, also those are listed that just ended well
 BARE_TOKENS = (
@@ -231,13 +231,21 @@ def _outcome(fact: Fact) -> str:
     return "; ".join(parts) or ("ok" if fact.ok else "ended")
 
 
-def pin_lines(pins: Sequence[Pin]) -> list[Line]:
-    """What the user pinned, oldest first; long ones lose their middle, with a way to the rest."""
+def pin_lines(pins: Sequence[Pin], recall: str = "recall", limit: int = PIN_LIMIT) -> list[Line]:
+    """What the user pinned, oldest first; one longer than ``limit`` characters loses its middle, with a way to the rest.
+
+    Words that were not typed for it say where they stand and who spoke them (u, t or a, as notes do)."""
     lines = []
     for number, pin in enumerate(pins):
-        text = clip(clean(pin.text), PIN_LIMIT, f"; whole: pins {pin.id}")
-        lines.append(Line(f"- {text}", (number,), number))
+        text = clip(clean(pin.text), limit, f"; whole: {recall} {pin.source or pin.id}")
+        origin = f" ({pin.evidence[0]}, {pin.source})" if pin.source else " (a)" if pin.evidence == "agent" else ""
+        lines.append(Line(f"- {text}{origin}", (number,), number))
     return lines
+
+
+def pin_cost(pins: Sequence[Pin], recall: str = "recall") -> int:
+    """Tokens that pins take in a block that has the room for them."""
+    return sum(line.cost for line in pin_lines(pins, recall)) + estimate("## Pins\n") if pins else 0
 
 
 def file_lines(state: State, view: View, disk: Mapping[str, str], names_limit: int = 240) -> list[Line]:

@@ -15,9 +15,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from obsmem.core.ids import entry_id, parse_entry_id
-from obsmem.core.model import Drop, Note, Pin, Reflection
+from obsmem.core.model import Drop, Note, Reflection
 from obsmem.store.memory_coverage import Coverage, Stretch
 from obsmem.store.memory_deliveries import Deliveries
+from obsmem.store.memory_pins import Pins
 from obsmem.store.memory_schema import MIGRATIONS
 from obsmem.store.schema import open_database, transaction
 
@@ -69,7 +70,7 @@ class StoredDrop(NamedTuple):
     up_to: int
 
 
-class MemoryStore(Coverage, Deliveries):
+class MemoryStore(Coverage, Deliveries, Pins):
     """The notes of one store. One connection, used from one thread at a time."""
 
     def __init__(self, path: str, *, readonly: bool = False) -> None:
@@ -143,6 +144,17 @@ class MemoryStore(Coverage, Deliveries):
             )
         return True
 
+    def add_note(self, call: WorkerCall, note: Note) -> None:
+        """Write a note that no observer brought, with its call; coverage stays as it is."""
+        with transaction(self.connection):
+            number = self._insert_call(call)
+            self._insert_note(note, call.session, self._now(), call.first_seq, call.last_seq, number)
+
+    def count_notes(self, sessions: Iterable[str]) -> int:
+        """How many notes some sessions have, dropped ones too."""
+        run = self.connection.execute
+        return sum(int(run("SELECT count(*) FROM notes WHERE session=?", (one,)).fetchone()[0]) for one in sessions)
+
     def notes_of(self, call: int) -> frozenset[str]:
         """The ids of the notes that a call brought."""
         return frozenset(id_ for (id_,) in self.connection.execute("SELECT id FROM notes WHERE call=?", (call,)))
@@ -198,8 +210,8 @@ class MemoryStore(Coverage, Deliveries):
     def notes(self, session: str, up_to: int | None = None) -> list[StoredNote]:
         """All notes of a session in the order of their stretches, dropped ones too; ``up_to`` bounds what they cite."""
         rows = self.connection.execute(
-            f"{_NOTE} WHERE session=? AND NOT EXISTS (SELECT 1 FROM note_entries e WHERE e.note=notes.id AND e.seq>?)"
-            " ORDER BY first_seq, no",
+            f"{_NOTE} WHERE session=? AND NOT EXISTS (SELECT 1 FROM note_entries e WHERE e.note=notes.id"
+            " AND e.session=notes.session AND e.seq>?) ORDER BY first_seq, no",
             (session, up_to if up_to is not None else 1 << 62),
         ).fetchall()
         return self._stored_notes(rows)
@@ -318,15 +330,6 @@ class MemoryStore(Coverage, Deliveries):
             (session, up_to if up_to is not None else 1 << 62),
         )
         return [StoredDrop(Drop((note,), at, why), seq) for note, at, why, seq in rows]
-
-    def pins(self, session: str, workspace: str) -> list[Pin]:
-        """What the user fixed for this session, its workspace, or everywhere; oldest first."""
-        rows = self.connection.execute(
-            "SELECT id, text, scope, at FROM pins WHERE scope='everywhere' OR (scope='session' AND session=?)"
-            " OR (scope='workspace' AND workspace=?) ORDER BY at",
-            (session, workspace),
-        )
-        return [Pin(*row) for row in rows]
 
     # --- care
 

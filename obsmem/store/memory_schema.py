@@ -73,4 +73,13 @@ def _spend(connection: sqlite3.Connection) -> None:
         connection.execute(statement)
 
 
-MIGRATIONS: tuple[Migration, ...] = (("m001_create", _create), ("m002_spend", _spend))
+def _source_pins(connection: sqlite3.Connection) -> None:
+    connection.execute("ALTER TABLE pins ADD COLUMN source TEXT NOT NULL DEFAULT ''")
+    connection.execute("ALTER TABLE pins ADD COLUMN evidence TEXT NOT NULL DEFAULT 'user'")
+
+
+MIGRATIONS: tuple[Migration, ...] = (
+    ("m001_create", _create),
+    ("m002_spend", _spend),
+    ("m003_source_pins", _source_pins),
+)

@@ -37,6 +37,7 @@ def make_block(
         clock=clock,
         recall=recall_command(),
         show=command() + " notes",
+        program=command(),
         disk=disk_state(state, stored.session.cwd),
     )
 

@@ -152,11 +152,52 @@ def full_state(kinds: int = 80) -> tuple[State, Memory]:
 
 def test_shares_hold_when_everything_is_full() -> None:
     found, memory = full_state()
+    memory = memory._replace(pins=memory.pins[:85])
     made = block(found, memory, 8_000)
     for name, share in SHARES.items():
         assert made.sections[name] <= 8_000 * share
     assert made.sections["Notes"] >= 0.2 * (8_000 - 75 * 4 - 80) - 40
     assert made.tokens >= 0.9 * 8_000, "room is left unused"
+
+
+@pytest.mark.parametrize("budget", [2_000, 4_000, 8_000, 12_000])
+def test_no_pin_is_left_out_and_they_are_the_first_thing_after_the_instructions(budget: int) -> None:
+    found, memory = full_state()
+    pins = tuple(Pin(f"p{n}", f"PIN{n:02d} " + "always " * 90 + f"END{n:02d}", "session", n) for n in range(20))
+    made = block(found, memory._replace(pins=pins), budget)
+    check(made, budget)
+    words = "\n".join(made.parts)
+    assert re.findall(r"^## (\w+)$", words, re.M)[:2] == ["Now", "Pins"]
+    for number in range(20):
+        assert f"- PIN{number:02d} " in words and f" END{number:02d}" in words and f"whole: recall p{number}…]" in words
+    assert "more left out" not in words.split("## Pins\n")[1].split("\n## ")[0]
+
+
+def test_more_pins_than_their_share_take_from_files_commands_and_reflections_before_one_is_left_out() -> None:
+    found, memory = full_state()
+    made = block(found, memory._replace(pins=memory.pins[:150]), 8_000)
+    check(made, 8_000)
+    words = "\n".join(made.parts)
+    assert words.count("Pinned text number") == 150 and "## Notes" in words and "Last instruction" in words
+
+
+def test_a_long_pin_stands_whole_where_nothing_else_needs_the_room() -> None:
+    pin = Pin("p1", "BEGIN " + "the words of a contract " * 160 + "END", "session", 1)
+    assert len(pin.text) < 4_000
+    _, memory = full_state()
+    assert pin.text in text(State(), Memory(pins=(pin,)), 4_000)
+    found, memory = full_state()
+    cut = text(found, memory._replace(pins=(pin, pin._replace(id="p2", text="other " * 600))), 4_000)
+    assert "- BEGIN" in cut and " END\n" in cut and "whole: recall p1…]" in cut
+
+
+def test_a_block_says_when_to_look_further_if_it_has_the_room_and_knows_the_program() -> None:
+    script = Script()
+    script.user("Go on.")
+    for budget, count in ((300, 0), (1_499, 0), (1_500, 1), (8_000, 1)):
+        made = render(SESSION, state(script), Memory(), budget=budget, key=KEY, program="om")
+        check(made, budget)
+        assert made.parts[0].count("`om search WORDS`") == count == made.parts[0].count("`om pin TEXT`")
 
 
 def test_what_a_section_does_not_use_flows_to_those_after_it() -> None:

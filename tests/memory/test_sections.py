@@ -215,7 +215,15 @@ def test_a_time_of_another_day_has_its_date() -> None:
 
 def test_a_pin_that_is_too_long_loses_its_middle_and_says_how_to_get_it() -> None:
     line = pin_lines([Pin("p7", "START " + "x" * 5_000 + " END", "session", 1)])[0].text
-    assert line.startswith("- START") and line.endswith(" END") and "whole: pins p7" in line and len(line) < 2_100
+    assert line.startswith("- START") and line.endswith(" END") and "whole: recall p7…]" in line and len(line) < 4_100
+
+
+def test_a_pin_of_words_that_somebody_spoke_says_where_they_stand_and_a_long_one_leads_there() -> None:
+    told, long = pin_lines([
+        Pin("p1", "exit 2", "session", 1, "7c2e.12", "tool"), Pin("p2", "x" * 9_000, "session", 1, "7c2e.13", "user")
+    ], "om recall", 500)  # fmt: skip
+    assert told.text == "- exit 2 (t, 7c2e.12)"
+    assert "whole: om recall 7c2e.13…]" in long.text and long.text.endswith("(u, 7c2e.13)")
 
 
 def test_secrets_control_characters_and_newlines_never_come_out() -> None:
