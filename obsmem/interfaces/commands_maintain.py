@@ -21,7 +21,7 @@ from obsmem.tasks.ingest import known_session
 from obsmem.tasks.maintain import COMPACT_SECONDS, catch_up, look_after
 from obsmem.tasks.observe import Done, local_clock
 from obsmem.tasks.store import Store, open_store
-from obsmem.tasks.words import index_words
+from obsmem.tasks.words import index_all, index_words
 
 INDEX_SECONDS = 60.0  # a background run of the maintainer indexes no longer than this
 
@@ -71,10 +71,12 @@ def _work(store: Store, arguments: argparse.Namespace) -> Done | None:
 def _finish(store: Store, transcript: str) -> None:
     """What is not urgent: full text, retention."""
     apply_retention(store, int(time.time() * 1000))
+    deadline = time.monotonic() + INDEX_SECONDS
     try:
-        index_words(store, known_session(store, transcript), time.monotonic() + INDEX_SECONDS)
+        index_words(store, known_session(store, transcript), deadline)
     except NotFound:
         pass
+    index_all(store, deadline)
 
 
 def _serve_wishes(home: str, seat: int | None, code: int) -> None:

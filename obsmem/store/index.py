@@ -1,20 +1,19 @@
 """``index.db``: full text of entries and the cards, both derived from the archive and rebuilt from it when lost.
 
 Invariant: nothing here is needed to find an entry's bytes. ``reach`` says how far each derived table has come, so
-that building it can stop at any instant and go on later. Words that a user types are quoted, never query syntax.
+that building it can stop at any instant and go on later. What the full text answers stands in ``store.search``.
 """
 
 from __future__ import annotations
 
 import json
-import re
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from obsmem.core.model import Card, Fact
-from obsmem.store.archive_schema import row_number
 from obsmem.store.schema import Damaged, Migration, move_aside, open_database, transaction
+from obsmem.store.search import Search, WordRow, create_search_tables
 
 
 def _create(connection: sqlite3.Connection) -> None:
@@ -29,10 +28,7 @@ def _create(connection: sqlite3.Connection) -> None:
         connection.execute(statement)
 
 
-MIGRATIONS: tuple[Migration, ...] = (("m001_create", _create),)
-
-
-_PARTS = re.compile(r"[^\W_]+")
+MIGRATIONS: tuple[Migration, ...] = (("m001_create", _create), ("m002_search", create_search_tables))
 
 
 class Index:
@@ -48,6 +44,12 @@ class Index:
                 raise
             move_aside(path)
             self.connection = open_database(path, MIGRATIONS, journal="WAL")
+        self.search = Search(self.connection)
+
+    @property
+    def searchable(self) -> bool:
+        """False where an earlier version made the file and nobody could bring it up to date (it is only read)."""
+        return self.connection.execute("SELECT 1 FROM sqlite_master WHERE name='facets'").fetchone() is not None
 
     def close(self) -> None:
         """Close the connection."""
@@ -102,28 +104,24 @@ class Index:
             self.connection.execute("DELETE FROM reach WHERE session=? AND what=?", (session, what))
             self.connection.execute("DELETE FROM reach WHERE session=? AND what='rewinds'", (session,))
 
-    def add_words(self, session: int, texts: Iterable[tuple[int, str]], up_to: int, expected: int) -> bool:
-        """Index (seq, text) pairs and move the reach to ``up_to``; False if the reach was not ``expected``."""
+    def add_words(
+        self, session: int, rows: Iterable[WordRow], up_to: int, expected: int, state: Mapping[str, Any] = {}
+    ) -> bool:
+        """Index rows and move the reach to ``up_to``; False if the reach was not ``expected``. ``state`` is what the next
+        batch has to know of this one."""
         with transaction(self.connection):
             if self.reach(session, "words")[0] != expected:
                 return False
-            self.connection.executemany(
-                "INSERT INTO words(rowid, text) VALUES(?,?)", ((row_number(session, seq), text) for seq, text in texts)
+            self.search.add(rows)
+            self.connection.execute(
+                "INSERT OR REPLACE INTO reach VALUES(?,?,?,?)", (session, "words", up_to, json.dumps(state))
             )
-            self.connection.execute("INSERT OR REPLACE INTO reach VALUES(?,?,?,'')", (session, "words", up_to))
         return True
 
-    def find(self, words: Sequence[str], limit: int = 20) -> list[int]:
-        """Row numbers of entries that hold any of the words, best first (BM25). A word of several parts (a path, a
-        name with underscores) is held where all its parts are: places of words are not kept, so phrases cannot be."""
-        parts = [_PARTS.findall(word) for word in words]
-        query = " OR ".join("(" + " AND ".join(f'"{part}"' for part in found) + ")" for found in parts if found)
-        if not query:
-            return []
-        rows = self.connection.execute(
-            "SELECT rowid FROM words WHERE words MATCH ? ORDER BY rank LIMIT ?", (query, limit)
-        )
-        return [row[0] for row in rows]
+    def hide(self, numbers: Sequence[int]) -> None:
+        """Take rows (by number) out of every answer."""
+        with transaction(self.connection):
+            self.search.hide(numbers)
 
     def forget(self, session: int) -> None:
         """Remove everything derived from a session. The full text goes as a whole: a contentless table cannot
@@ -132,7 +130,7 @@ class Index:
             self.connection.execute("DELETE FROM cards WHERE session=?", (session,))
             self.connection.execute("DELETE FROM reach WHERE session=?", (session,))
             self.connection.execute("DELETE FROM reach WHERE what='words'")
-            self.connection.execute("INSERT INTO words(words) VALUES('delete-all')")
+            self.search.clear()
 
     def vacuum(self) -> None:
         """Give back free pages, and leave nothing of what they held in the file or its write-ahead log."""

@@ -24,6 +24,7 @@ from obsmem.memory.repair import judge
 from obsmem.store.archive import StoredSession
 from obsmem.store.memory import WorkerCall
 from obsmem.store.memory_coverage import Gap
+from obsmem.system.local_time import local_clock as local_clock
 from obsmem.tasks.ask import ask, cascade, window_of
 from obsmem.tasks.cards import cards_of, split_cards
 from obsmem.tasks.entries import read_entries
@@ -325,10 +326,3 @@ def _drop(
     chosen = drop.select(drop.accept(reply.items), allowed, tiers, most)
     store.memory.commit_drops(call._replace(items=len(chosen)), chosen, "retired by the dropper", covered)
     return len(chosen)
-
-
-def local_clock(at: int) -> str:
-    """A time as this machine's user reads it: ``YYYY-MM-DD HH:MM`` in the local zone."""
-    if at <= 0:
-        return "????-??-?? ??:??"
-    return time.strftime("%Y-%m-%d %H:%M", time.localtime(at / 1000))

@@ -1,0 +1,117 @@
+"""Words as a search sees them: identifiers taken apart, what a person types read as terms, never as syntax.
+
+Invariant: text and question go through the same ``split``, so that ``parseConfig``, ``parse_config`` and
+``src/parse/config.py`` hold the same parts in the same order; any text gives terms, and none gives a syntax error.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from obsmem.core.clean import leave_out_encoded
+
+_JOINT = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_PART = re.compile(r"[^\W_]+")
+_NAME = re.compile(r"[A-Za-z0-9_]+")
+_HUMP = re.compile(r"[a-z0-9][A-Z]")
+_QUOTED = re.compile(r'"([^"]*)"?')
+_ENDINGS = ("ations", "ation", "ingly", "ings", "ing", "edly", "ed", "ies", "es", "ly", "s", "e", "y")
+LONGEST_NAME = 80  # characters of an identifier that is also indexed as a whole
+MOST_TERMS = 24  # of one question; what comes after is not looked for
+PART_WEIGHT, PHRASE_WEIGHT = 0.5, 2.0  # of a part of an identifier, and of a quoted phrase, beside 1 for a word
+
+
+class Term(NamedTuple):
+    """One thing that is looked for: ``parts`` stand next to each other, or run together as one name. ``weight`` says how
+    much it counts beside the others; ``quoted`` keeps the words of a phrase as they were typed."""
+
+    parts: tuple[str, ...]
+    weight: float = 1.0
+    quoted: str = ""
+
+    @property
+    def text(self) -> str:
+        """The parts as people read them."""
+        return " ".join(self.parts)
+
+
+def split(text: str) -> str:
+    """A text with a space at each joint of a name in mixed case."""
+    return _JOINT.sub(" ", text)
+
+
+def parts_of(text: str) -> tuple[str, ...]:
+    """The words of a text and the parts of its names, in order, as they were written."""
+    return tuple(_PART.findall(split(text)))
+
+
+def whole_names(text: str) -> list[str]:
+    """Names of several parts, run together in lower case, each once: ``parse_config`` and ``parseConfig`` give ``parseconfig``."""
+    found: dict[str, None] = {}
+    for name in dict.fromkeys(_NAME.findall(text)):
+        if name.islower() and "_" not in name:
+            continue
+        if len(name) <= LONGEST_NAME and ("_" in name.strip("_") or _HUMP.search(name)):
+            found[name.replace("_", "").lower()] = None
+    return list(found)
+
+
+def indexable(text: str) -> tuple[str, bool]:
+    """(what of a text is indexed, whether that is all of it): long runs of encoded data are left out."""
+    rest = leave_out_encoded(text)
+    return rest, rest == text
+
+
+def read_terms(text: str) -> list[Term]:
+    """The terms of a question, in order, each once. A name of several parts is a term, and so is each of its parts."""
+    found: dict[tuple[str, ...], Term] = {}
+
+    def add(term: Term) -> None:
+        key = tuple(part.casefold() for part in term.parts)
+        known = found.get(key)
+        if known is None or term.weight > known.weight:
+            found[key] = term
+
+    def add_word(word: str, weight: float) -> None:
+        parts = parts_of(word)
+        if len(parts) > 1:
+            add(Term(parts, weight))
+            weight *= PART_WEIGHT
+        for part in parts:
+            add(Term((part,), weight))
+
+    for match in _QUOTED.finditer(text):
+        phrase = match.group(1).strip()
+        parts = parts_of(phrase)
+        if len(phrase.split()) > 1 and len(parts) > 1:
+            add(Term(parts, PHRASE_WEIGHT, phrase))
+            for word in phrase.split():
+                add_word(word, PART_WEIGHT)
+        else:
+            add_word(phrase, 1.0)
+    for word in _QUOTED.sub(" ", text).split():
+        add_word(word, 1.0)
+    return list(found.values())[:MOST_TERMS]
+
+
+def light_stem(word: str) -> str:
+    """A word without its commonest endings, at least three letters; never longer than what other forms share with it."""
+    low = word.casefold()
+    for ending in _ENDINGS:
+        if low.endswith(ending) and len(low) - len(ending) >= 3:
+            return low[: -len(ending)]
+    return low
+
+
+def pattern_of(terms: Sequence[Term]) -> re.Pattern[str]:
+    """What finds the terms in a text, in any case and with other endings; parts of a name with anything but letters
+    between them."""
+    ordered = sorted(terms, key=lambda term: -len(term.parts))
+    pieces = []
+    for term in ordered:
+        stems = [re.escape(part) for part in term.parts[:-1]] + [re.escape(light_stem(term.parts[-1]))]
+        start = r"(?:(?<![^\W_])|(?<=[a-z0-9])(?=[A-Z]))" if len(term.parts) == 1 else ""
+        pieces.append(start + r"[\W_]*".join(stems))
+    return re.compile("|".join(pieces) or r"(?!)", re.IGNORECASE)

@@ -1,0 +1,33 @@
+"""Our own voice in a record: our block, our commands, our tools, and what they printed.
+
+Invariant: only what carries our name, or runs the program of that name, counts. It repeats what stands elsewhere in the
+record, so a search that showed it would find itself.
+"""
+
+from __future__ import annotations
+
+import re
+
+from obsmem.core.model import Entry
+from obsmem.harnesses.base import OWN_BLOCK
+
+_TOOL = re.compile(r"observational[-_]memory", re.IGNORECASE)
+# At the beginning of a command, whatever stands before it: a folder, an interpreter, an assignment, another command.
+_COMMAND = re.compile(
+    r"(?:^|[;&|(`\n])\s*(?:\w+=\S*\s+)*(?:(?:sudo|env|time|exec|command|uv run|uvx|python[\d.]*)\s+(?:-\S+\s+)*)*"
+    r"['\"]?(?:[^\s;&|'\"]*[/\\])?(?:observational[-_]memory(?:\.py|\.cmd|\.exe)?|recall)['\"]?(?=\s|$)"
+)
+
+
+def is_own_call(entry: Entry) -> bool:
+    """True for a tool call that runs one of our commands or uses one of our tools: its result is our own words."""
+    if entry.kind != "tool_call":
+        return False
+    if _TOOL.search(entry.tool):
+        return True
+    return any(action.command and _COMMAND.search(action.command) for action in entry.actions)
+
+
+def is_own_text(entry: Entry) -> bool:
+    """True for what carries our block and is nobody's own words: a human who quotes it still spoke."""
+    return OWN_BLOCK in entry.text and entry.speaker != "human"

@@ -1,0 +1,106 @@
+"""Reading the archive from its end: which segments hold the entries of a range, and entries by their row numbers.
+
+Invariant: rows come in descending order, group by group; no entry of a later group has a higher number than one of an
+earlier group, so that whoever stops in between knows where to go on.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from obsmem.core.model import EntryKind
+from obsmem.store.archive import Archive
+from obsmem.store.archive_rows import EntryRow, entry_row
+from obsmem.store.archive_schema import KIND_CODES, row_number
+
+_WHOLE = "e.copied=0 AND e.replaced_by IS NULL"  # no copies of a parent's entries, only the newest version of each
+
+
+class Group(NamedTuple):
+    """Segments whose entries of a range lie between ``low`` and ``high`` (row numbers); ``size`` in bytes of records."""
+
+    segments: tuple[int, ...]
+    low: int
+    high: int
+    size: int
+
+
+class Wanted(NamedTuple):
+    """What entries are looked at. ``since`` and ``until`` in milliseconds, 0 for no bound; ``below`` a row number, 0 for
+    none; ``hidden`` are row numbers from..to (inclusive) that are passed over."""
+
+    kinds: tuple[EntryKind, ...] = ()
+    since: int = 0
+    until: int = 0
+    hidden: tuple[int, int] | None = None
+    below: int = 0
+
+    def condition(self) -> str:
+        """The same as SQL over ``e``, a row of entries."""
+        pieces = [_WHOLE]
+        if self.kinds:
+            pieces.append(f"e.kind IN ({','.join(str(KIND_CODES[kind]) for kind in self.kinds)})")
+        if self.since:
+            pieces.append(f"e.at>={int(self.since)}")
+        if self.until:
+            pieces.append(f"e.at<{int(self.until)}")
+        if self.hidden is not None:
+            pieces.append(f"e.no NOT BETWEEN {self.hidden[0]} AND {self.hidden[1]}")
+        if self.below:
+            pieces.append(f"e.no<{self.below}")
+        return " AND ".join(pieces)
+
+
+def groups(archive: Archive, session: int, first: int, last: int, wanted: Wanted) -> list[Group]:
+    """The segments with entries ``first``..``last`` (inclusive) of a session, the last entries first. Segments whose
+    entries lie among each other's (a file that was rewritten) are one group."""
+    rows = archive.connection.execute(
+        "SELECT s.segment, s.low, s.high, g.size FROM (SELECT e.segment, min(e.no) AS low, max(e.no) AS high FROM entries e"
+        f" WHERE e.no BETWEEN ? AND ? AND {wanted.condition()} GROUP BY e.segment) s JOIN segments g ON g.no=s.segment"
+        " ORDER BY s.high DESC",
+        (row_number(session, first), row_number(session, last)),
+    )
+    found: list[Group] = []
+    for segment, low, high, size in rows:
+        if found and high > found[-1].low:
+            before = found[-1]
+            found[-1] = Group((*before.segments, segment), min(before.low, low), before.high, before.size + size)
+        else:
+            found.append(Group((segment,), low, high, size))
+    return found
+
+
+def rows_in(archive: Archive, segment: int, low: int, high: int, wanted: Wanted) -> list[EntryRow]:
+    """The entries of one segment between two row numbers (inclusive), the last first."""
+    rows = archive.connection.execute(
+        f"SELECT e.* FROM entries e WHERE e.no BETWEEN ? AND ? AND e.segment=? AND {wanted.condition()} ORDER BY e.no DESC",
+        (low, high, segment),
+    )
+    return [entry_row(row) for row in rows]
+
+
+def rows_by_number(archive: Archive, numbers: Sequence[int]) -> dict[int, EntryRow]:
+    """Row number -> entry, for those that are there."""
+    rows = archive.connection.execute(
+        "SELECT e.* FROM json_each(?) j CROSS JOIN entries e ON e.no=j.value", (json.dumps(list(numbers)),)
+    )
+    return {row[0]: entry_row(row) for row in rows}
+
+
+def with_sides(archive: Archive, session: int) -> frozenset[int]:
+    """Row numbers of a session's entries whose whole output stands in a file of its own."""
+    rows = archive.connection.execute(
+        "SELECT entry FROM sides WHERE entry BETWEEN ? AND ?", (row_number(session, 0), row_number(session + 1, 0) - 1)
+    )
+    return frozenset(row[0] for row in rows)
+
+
+def calls_before(archive: Archive, session: int, seq: int, count: int) -> list[EntryRow]:
+    """The last ``count`` tool calls before an entry, the last first."""
+    rows = archive.connection.execute(
+        "SELECT e.* FROM entries e WHERE e.no BETWEEN ? AND ? AND e.kind=? ORDER BY e.no DESC LIMIT ?",
+        (row_number(session, 0), row_number(session, seq) - 1, KIND_CODES["tool_call"], count),
+    )
+    return [entry_row(row) for row in rows]

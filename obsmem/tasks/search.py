@@ -1,0 +1,166 @@
+"""Searching entries and notes: one question in, one answer out, whatever the question.
+
+Invariants: any text is a valid question; filters hold while candidates are chosen; what is not indexed yet is looked
+through directly until a deadline, and the answer says what was not; a snippet is masked; the same store and question give
+the same answer.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+from obsmem.core.clock import Clock
+from obsmem.core.dates import take_date
+from obsmem.core.finds import Hit, Hits, Query
+from obsmem.core.identifiers import Term, pattern_of, read_terms
+from obsmem.core.ids import is_entry_id, parse_entry_id
+from obsmem.core.model import Entry
+from obsmem.memory.ranking import Ranked, collapse, join_rankings, rank
+from obsmem.memory.snippet import snippet
+from obsmem.store.archive import StoredSession
+from obsmem.system.local_time import local_clock
+from obsmem.tasks.candidates import Pools, gather, named, usable_index, with_phrases
+from obsmem.tasks.entries import find_entry, read_entries
+from obsmem.tasks.search_scope import PAGED, Scope, make_scope, page_token, read_page
+from obsmem.tasks.search_text import search_text
+from obsmem.tasks.store import Store
+
+SECONDS = 6.0  # that what is not indexed yet is looked through, or all that a scan takes
+
+Ranking = Sequence[str]  # ids of entries and notes, best first
+
+
+def search(
+    store: Store,
+    query: Query,
+    more_rankings: Sequence[Ranking] = (),
+    *,
+    now: int = 0,
+    clock: Clock = local_clock,
+    seconds: float = SECONDS,
+) -> Hits:
+    """Find what a query asks for, best first (``exact`` and ``regex``: newest first).
+
+    ``more_rankings`` is the seam for other signals: each is an ordered list of ids (entries and notes), best first, that
+    already keeps to the query's sessions, kinds and times. They are joined with the ranking by words by reciprocal rank, and
+    ``Hit.score`` is then that sum; a hit that only they name is shown like any other. ``now`` (milliseconds) and ``clock`` are
+    what "yesterday" is reckoned from; ``seconds`` bounds what is looked through without the index. Never raises for
+    ``query.text``; raises NotFound and UsageError for filters that name nothing.
+    """
+    now = now or int(time.time() * 1000)
+    deadline = time.monotonic() + seconds
+    said = ""
+    if query.mode == "words":
+        query, said = _without_date(query, now, clock)
+    scope = make_scope(store, query)
+    terms = read_terms(query.text) if query.mode == "words" else []
+    if query.mode != "words" or (not terms and query.text.strip()):
+        return search_text(store, query, scope, deadline)
+    hits = _search_words(store, query, scope, terms, more_rankings, now, deadline)
+    return hits._replace(message=" ".join(part for part in (said, hits.message) if part))
+
+
+def _without_date(query: Query, now: int, clock: Clock) -> tuple[Query, str]:
+    """A date among the words becomes a filter, unless the query has bounds already."""
+    if query.since or query.until:
+        return query, ""
+    text, since, until = take_date(query.text, now, clock)
+    if not (since or until):
+        return query, ""
+    bounds = [f"from {clock(since)}"] * bool(since) + [f"to {clock(until)}"] * bool(until)
+    said = f"Only what was said {' '.join(bounds)}: put the date in quotation marks to look for it as words."
+    return query._replace(text=text, since=since, until=until), said
+
+
+def _search_words(
+    store: Store,
+    query: Query,
+    scope: Scope,
+    terms: list[Term],
+    more_rankings: Sequence[Ranking],
+    now: int,
+    deadline: float,
+) -> Hits:
+    index = usable_index(store)
+    wanted = [(name, also) for name, also in read_page(query.after)] if query.after else []
+    pools = gather(store, index, scope, terms, deadline, wanted=[name for name, _ in wanted])
+    paths = [word for word in query.text.split() if "/" in word or "\\" in word or "." in word.strip(".")]
+    candidates = pools.candidates
+    if any(term.quoted for term in terms):
+        first = rank(candidates, pools.weights, paths, now)
+        candidates = with_phrases(store, pools, [one.candidate for one in first], terms)
+    ranked = rank(candidates, pools.weights, paths, now)
+    if wanted:
+        places = {name: place for place, (name, _) in enumerate(wanted)}
+        ranked = sorted((one for one in ranked if one.candidate.id in places), key=lambda r: places[r.candidate.id])
+        kept = [(one, wanted[places[one.candidate.id]][1]) for one in ranked]
+    else:
+        ranked = _joined(store, pools, scope, ranked, more_rankings, now)
+        kept = collapse(ranked, pools.hashes)
+    return _answer(store, query, pools, kept, terms)
+
+
+def _joined(
+    store: Store, pools: Pools, scope: Scope, ranked: list[Ranked], more: Sequence[Ranking], now: int
+) -> list[Ranked]:
+    """The ranking by words joined with others, where there are any."""
+    if not any(more):
+        return ranked
+    known = {one.candidate.id: one for one in ranked}
+    missing = dict.fromkeys(name for ranking in more for name in ranking if name not in known)
+    for one in rank(named(store, pools, scope, list(missing)), pools.weights, (), now):
+        known[one.candidate.id] = one
+    places = [{name: place for place, name in enumerate(dict.fromkeys(ranking), 1)} for ranking in more]
+    found = []
+    for name, score in join_rankings([[one.candidate.id for one in ranked], *more]):
+        if name in known:
+            extra = {f"ranking_{number}": float(at[name]) for number, at in enumerate(places, 1) if name in at}
+            found.append(known[name]._replace(score=round(score, 6), signals={**known[name].signals, **extra}))
+    return found
+
+
+def _answer(store: Store, query: Query, pools: Pools, kept: list[tuple[Ranked, int]], terms: list[Term]) -> Hits:
+    """The first page of what was kept, with texts, and the token of the next."""
+    pattern = pattern_of(terms) if terms else None
+    limit = max(1, query.limit)
+    hits: list[Hit] = []
+    rest: list[tuple[str, int]] = []
+    for ranked, also in kept:
+        if len(hits) == limit:
+            rest.append((ranked.candidate.id, also))
+            if len(rest) == PAGED:
+                break
+            continue
+        hit = _hit(store, pools, ranked, also, pattern)
+        if hit is not None:
+            hits.append(hit)
+    return Hits(tuple(hits), pools.complete, pools.message, page_token(rest))
+
+
+def _hit(store: Store, pools: Pools, ranked: Ranked, also: int, pattern: object) -> Hit | None:
+    one = ranked.candidate
+    note = pools.notes.get(one.id)
+    if note is not None:
+        text, harness, session, tool = note.note.text, pools.harness_of(note.session), note.session, ""
+        if one.dropped:
+            text = f"{text} (dropped: no longer in the block)"
+    else:
+        found = text_of(store, one.id)
+        if found is None:
+            return None
+        stored, entry = found
+        text, harness, session = entry.text, stored.session.harness, stored.session.handle
+        tool = pools.tools.get(one.id) or entry.tool
+    piece = snippet(text, pattern, store.mask)  # type: ignore[arg-type]
+    return Hit(one.id, session, harness, one.kind, one.speaker, one.at, tool, piece, ranked.score, ranked.signals, also)
+
+
+def text_of(store: Store, name: str) -> tuple[StoredSession, Entry] | None:
+    """An entry with its text; None where its bytes are gone."""
+    if not is_entry_id(name):
+        return None
+    parse_entry_id(name)
+    stored, row = find_entry(store, name)
+    entries = read_entries(store, stored, [row], lost=True)
+    return (stored, entries[0]) if entries else None

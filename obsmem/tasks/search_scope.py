@@ -1,0 +1,150 @@
+"""Where a search looks, what it leaves out, and the token of the next page.
+
+Invariants: every filter of a query becomes a condition on candidates, never a sieve over an answer; a token holds the next
+ids themselves (or the row where a scan stopped), so that what arrives meanwhile moves nothing.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import zlib
+from collections.abc import Sequence
+from typing import NamedTuple, cast
+
+from obsmem.core.errors import UsageError
+from obsmem.core.finds import Query
+from obsmem.core.model import EntryKind
+from obsmem.store.archive import StoredSession
+from obsmem.store.archive_scan import Wanted
+from obsmem.store.archive_schema import KIND_CODES, row_number
+from obsmem.store.search import Filter
+from obsmem.tasks.resolve import find_session
+from obsmem.tasks.scan import Context
+from obsmem.tasks.store import Store
+
+NOTE = "note"
+PAGED = 30  # hits that a token can name
+LONGEST_TOKEN = 4_000  # characters, and a thousand times as many bytes inside
+
+
+class Scope(NamedTuple):
+    """The sessions that are searched (the last grown first), the same as filters, and whether entries and notes are."""
+
+    sessions: tuple[StoredSession, ...]
+    filter: Filter
+    wanted: Wanted
+    entries: bool
+    notes: bool
+
+    def allows(self, context: Context) -> bool:
+        """True if an entry that is part of this passes the filters which its row does not show."""
+        if context.own and not self.filter.own:
+            return False
+        if self.filter.tools and context.tool.lower() not in [name.lower() for name in self.filter.tools]:
+            return False
+        named = [path.lower() for path in context.paths]
+        return not self.filter.paths or any(want.lower() in path for want in self.filter.paths for path in named)
+
+
+def make_scope(store: Store, query: Query) -> Scope:
+    """Turn a query's filters into conditions. Raises NotFound for a session, UsageError for a kind, that there is not."""
+    everything = store.archive.sessions()
+    known = [one for one in everything if one.session.role != "worker"]
+    chosen = known
+    if query.sessions:
+        handles = {find_session(store, name).session.handle for name in query.sessions}
+        chosen = [one for one in known if one.session.handle in handles or _is_part_of(one, handles)]
+    if query.harness:
+        chosen = [one for one in chosen if one.session.harness == query.harness]
+    if query.workspace:
+        chosen = [one for one in chosen if one.session.workspace == query.workspace]
+    kinds = tuple(kind for kind in query.kinds if kind != NOTE)
+    wrong = [kind for kind in kinds if kind not in KIND_CODES]
+    if wrong:
+        raise UsageError(f"{wrong[0]!r} is no kind of entry: there are {', '.join([*KIND_CODES, NOTE])}.")
+    hidden = _hidden(store, query)
+    filter_ = Filter(
+        sessions=None if len(chosen) == len(everything) else frozenset(one.no for one in chosen),
+        kinds=kinds,
+        tools=query.tools,
+        paths=_paths(query.path, chosen),
+        since=query.since,
+        until=query.until,
+        hidden=hidden,
+        own=query.own,
+    )
+    wanted = Wanted(cast("tuple[EntryKind, ...]", kinds), query.since, query.until, hidden)
+    only_notes = bool(query.kinds) and not kinds
+    notes = not query.tools and (not query.kinds or NOTE in query.kinds)
+    return Scope(tuple(chosen), filter_, wanted, bool(chosen) and not only_notes, notes)
+
+
+def _is_part_of(stored: StoredSession, handles: set[str]) -> bool:
+    """True for the sub-agents of the sessions that are named."""
+    parent = stored.session.parent
+    return stored.session.role == "subagent" and parent is not None and parent[0] in handles
+
+
+def _hidden(store: Store, query: Query) -> tuple[int, int] | None:
+    """The row numbers that stand in the asker's own context."""
+    if query.live is None:
+        return None
+    handle, seq = query.live
+    number = store.archive.by_handle(handle).no
+    return row_number(number, max(0, seq)), row_number(number + 1, 0) - 1
+
+
+def _paths(path: str, sessions: Sequence[StoredSession]) -> tuple[str, ...]:
+    """A wanted path as records may name it: as it is, and as seen from the folders that sessions ran in."""
+    plain = path.replace("\\", "/").removeprefix("./")
+    if not plain:
+        return ()
+    folders = {one.session.cwd.replace("\\", "/").rstrip("/") + "/" for one in sessions if one.session.cwd}
+    below = [
+        plain[len(folder) :] for folder in sorted(folders) if plain.startswith(folder) and len(plain) > len(folder)
+    ]
+    return (plain, *dict.fromkeys(below))
+
+
+def page_token(ids: Sequence[tuple[str, int]]) -> str:
+    """A token for the page that begins with these hits, each with the number of its equals; '' for none."""
+    if not ids:
+        return ""
+    names = " ".join(name if not also else f"{name}*{also}" for name, also in ids[:PAGED])
+    return "p" + base64.urlsafe_b64encode(zlib.compress(names.encode("ascii"), 9)).decode("ascii").rstrip("=")
+
+
+def read_page(token: str) -> list[tuple[str, int]]:
+    """The hits that a token names. Raises UsageError where it is none of ours."""
+    try:
+        if not token.startswith("p") or len(token) > LONGEST_TOKEN:
+            raise ValueError(token)
+        data = base64.urlsafe_b64decode(token[1:] + "=" * (-len(token[1:]) % 4))
+        names = zlib.decompressobj().decompress(data, LONGEST_TOKEN * 1000).decode("ascii").split(" ")
+        return [(name, int(also or 0)) for name, _, also in (one.partition("*") for one in names)]
+    except (ValueError, binascii.Error, zlib.error):
+        raise _no_token(token) from None
+
+
+def row_token(number: int) -> str:
+    """A token for the page of entries under a row number."""
+    return f"r{number:x}"
+
+
+def read_row(token: str) -> int:
+    """The row number that a token names, 0 for ''. Raises UsageError where it is none of ours."""
+    if not token:
+        return 0
+    try:
+        if not token.startswith("r") or len(token) > 20:
+            raise ValueError(token)
+        return int(token[1:], 16)
+    except ValueError:
+        raise _no_token(token) from None
+
+
+def _no_token(token: str) -> UsageError:
+    return UsageError(
+        f"{token[:40]!r} names no page of this search: give the 'more' of the page before, with the same words and options."
+    )
