@@ -1,0 +1,162 @@
+"""Commands that look at the record itself: get, around, tool, timeline, file. None of them writes."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from obsmem.core.errors import SourceMissing, UsageError
+from obsmem.interfaces.report import age, say, say_json, warn
+from obsmem.memory import recall
+from obsmem.memory.timeline import Line
+from obsmem.tasks.deliver import command
+from obsmem.tasks.entries import find_entry
+from obsmem.tasks.file_story import FileStory, tell_file
+from obsmem.tasks.here import find_here
+from obsmem.tasks.look import PIECE, Piece, around, find_tool_call, read_range, timeline, timeline_here
+from obsmem.tasks.observe import local_clock
+from obsmem.tasks.resolve import find_session
+from obsmem.tasks.store import open_store
+
+AROUND_TOKENS = 2_000
+SAYINGS = 8  # of what was said about a file
+TOUCHES = 12
+
+DISK = {
+    "equal": "is now exactly what was last written",
+    "changed": "has changed since",
+    "gone": "is gone",
+    "untouched": "has not changed since, by its time (the record holds no whole text to compare with)",
+    "unknown": "is there; the record cannot say whether it changed",
+}
+
+
+def run_get(arguments: argparse.Namespace) -> int:
+    """``get ENTRY``: its words, or some of their characters; with ``--raw`` the record's own bytes."""
+    name = arguments.id.strip().strip("[]").lower()
+    start, count = parse_range(arguments.range)
+    with open_store(readonly=True) as store:
+        if arguments.raw:
+            _, row = find_entry(store, name)
+            sys.stdout.buffer.write(store.archive.record(row))
+            sys.stdout.buffer.flush()
+            return 0
+        piece = read_range(store, name, start, count)
+    _print_piece(piece, as_json=arguments.json)
+    return 0
+
+
+def parse_range(text: str) -> tuple[int, int | None]:
+    """(start, count) of a range ``A:B`` of characters; B may be left out. Raises UsageError."""
+    if not text:
+        return 0, None
+    start, colon, end = text.partition(":")
+    if not start.isdigit() or not colon or (end and not end.isdigit()) or (end and int(end) <= int(start)):
+        raise UsageError(f"--range takes two numbers of characters, the smaller first (0:{PIECE}), not {text!r}.")
+    return int(start), int(end) - int(start) if end else None
+
+
+def _print_piece(piece: Piece, *, as_json: bool) -> None:
+    if as_json:
+        say_json(piece._asdict())
+        return
+    tool = f" {piece.tool}" if piece.tool else ""
+    say(f"[{piece.id}] {local_clock(piece.at)} {piece.kind}/{piece.speaker}{tool}")
+    print(piece.text)
+    if piece.start or piece.end < piece.total:
+        rest = f" The rest: {command()} get {piece.id} --range {piece.end}:" if piece.end < piece.total else ""
+        warn(f"Characters {piece.start} to {piece.end} of {piece.total}.{rest}")
+
+
+def run_around(arguments: argparse.Namespace) -> int:
+    """``around ENTRY``: what was said and done before and after it."""
+    with open_store(readonly=True) as store:
+        sources = around(store, arguments.id.strip().strip("[]").lower(), arguments.count)
+    found = recall.Found(sources=tuple(sources))
+    if arguments.json:
+        say_json(recall.as_value(found, local_clock)["sources"])
+    else:
+        print(recall.render(found, AROUND_TOKENS, local_clock))
+    return 0
+
+
+def run_tool(arguments: argparse.Namespace) -> int:
+    """``tool CALL_ID``: a call and what it gave."""
+    start, count = parse_range(arguments.range)
+    with open_store(readonly=True) as store:
+        names = find_tool_call(store, arguments.id, find_here(store).workspace)
+        call, *results = names
+        pieces = [read_range(store, call)] + [read_range(store, name, start, count) for name in results]
+    if arguments.json:
+        say_json([piece._asdict() for piece in pieces])
+        return 0
+    for piece in pieces:
+        _print_piece(piece, as_json=False)
+    if not results:
+        warn("No result of it is in the record: it was interrupted, or is still running.")
+        return SourceMissing.exit_code
+    return 0
+
+
+def run_timeline(arguments: argparse.Namespace) -> int:
+    """``timeline [SESSION]``: what happened, in order; without a session that of the workspace, backwards."""
+    with open_store(readonly=True) as store:
+        if arguments.session:
+            page = timeline(store, find_session(store, arguments.session), arguments.after, arguments.count)
+        else:
+            page = timeline_here(store, find_here(store).workspace, arguments.after, arguments.count)
+    if arguments.json:
+        say_json({"lines": [line._asdict() for line in page.lines], "more": page.more})
+        return 0
+    for line in page.lines:
+        say(line_text(line))
+    if not page.lines:
+        warn("Nothing happened here that the record knows of. 'observational-memory sessions' lists what it holds.")
+    if page.more:
+        session = f"{arguments.session} " if arguments.session else ""
+        warn(f"More: {command()} timeline {session}--after {page.more}")
+    return 0
+
+
+def line_text(line: Line) -> str:
+    """A line of a timeline as people read it."""
+    return f"[{line.id}] {local_clock(line.at)} {line.who} {line.what}" + (f": {line.text}" if line.text else "")
+
+
+def run_file(arguments: argparse.Namespace) -> int:
+    """``file PATH``: who read and changed it, what was said about it, what became of it."""
+    with open_store(readonly=True) as store:
+        story = tell_file(store, arguments.path, find_here(store))
+    if arguments.json:
+        say_json(
+            {
+                **story._asdict(),
+                "touches": [one._asdict() for one in story.touches],
+                "sayings": [one._asdict() for one in story.sayings],
+            }
+        )
+        return 0
+    for text in story_lines(story):
+        say(text)
+    return 0
+
+
+def story_lines(story: FileStory) -> list[str]:
+    """A file's story as people read it: how it stands, the last touches, what was said."""
+    lines = [f"{story.path} {DISK[story.disk]}" + (f" ({age(story.modified_at)} ago)" if story.modified_at else "")]
+    if story.content_id:
+        lines.append(f"Its whole text as last written: {story.content_id} and the changes since, sha256 {story.sha256}")
+    left = len(story.touches) - TOUCHES
+    if left > 0:
+        lines.append(f"({left} earlier times not shown)")
+    for touch in story.touches[-TOUCHES:]:
+        failed = " (failed)" if touch.ok is False else ""
+        where = story.harnesses.get(touch.session, "")
+        lines.append(
+            f"[{' '.join(touch.ids)}] {local_clock(touch.at)} {touch.what}{failed} in {touch.session} ({where})"
+        )
+    for saying in story.sayings[-SAYINGS:]:
+        text = " ".join(saying.text.split())
+        cut = text if len(text) <= 300 else text[:298] + " …"
+        lines.append(f"[{saying.id}] {local_clock(saying.at)} {saying.who}: {cut}")
+    return lines

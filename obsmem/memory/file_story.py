@@ -1,0 +1,124 @@
+"""What is known of one file: who read and changed it, what it held, who said what about it. Values in, values out.
+
+Invariants: a path means the same file however it was written (absolute, relative to its session's folder, either
+separator); content is only claimed where entries hold all of it, and a change that does not fit ends the claim.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from obsmem.core.ids import entry_id
+from obsmem.core.model import Card, Fact, Note
+
+DEEDS = {"read": "read", "edit": "edited", "write": "wrote", "delete": "deleted"}
+SAID = ("instruction", "answer", "decision")
+_DRIVE = re.compile(r"[A-Za-z]:[\\/]")
+
+
+class Touch(NamedTuple):
+    """A session read or changed the file: ``path`` absolute, ``ids`` the entries that show it (a call and its result)."""
+
+    path: str
+    what: str
+    at: int
+    session: str
+    ids: tuple[str, ...]
+    ok: bool | None
+
+
+class Saying(NamedTuple):
+    """Somebody said something that names the file. ``who`` is user | agent | note."""
+
+    id: str
+    at: int
+    who: str
+    text: str
+
+
+def absolute(path: str, cwd: str) -> str:
+    """A path as one form of it: absolute, with slashes, without dots. Relative where no folder is known."""
+    if _DRIVE.match(path) or "\\" in path:
+        path = path.replace("\\", "/")
+    if _DRIVE.match(path) or path.startswith("/"):
+        return posixpath.normpath(path)
+    return posixpath.normpath(posixpath.join(cwd.replace("\\", "/"), path)) if cwd else posixpath.normpath(path)
+
+
+def touches_of(cards: Iterable[Card], cwd: str) -> list[Touch]:
+    """Everything that the cards of one session say was done to files."""
+    return [
+        Touch(
+            absolute(fact.subject, cwd),
+            DEEDS[fact.kind],
+            fact.at,
+            card.session,
+            tuple(entry_id(card.session, seq) for seq in fact.seqs),
+            fact.ok,
+        )
+        for card in cards
+        for fact in card.facts
+        if fact.kind in DEEDS and fact.subject
+    ]
+
+
+def matching(paths: Iterable[str], asked: str, cwd: str) -> list[str]:
+    """Those of these absolute paths that are meant: the very file, else those that end with what was asked for."""
+    known = list(dict.fromkeys(paths))
+    whole = absolute(asked, cwd)
+    if whole in known:
+        return [whole]
+    tail = "/" + absolute(asked, "").lstrip("/")
+    return [path for path in known if path.endswith(tail)]
+
+
+def sayings_about(path: str, cards: Iterable[Card], notes: Iterable[Note]) -> list[Saying]:
+    """What people ordered and agents decided that names the file, and notes that do, in order of time."""
+    names = _names(path)
+    found = []
+    for card in cards:
+        for fact in card.facts:
+            if fact.kind in SAID and _is_named(names, _words(fact)):
+                who = "agent" if fact.kind == "decision" else "user"
+                found.append(Saying(entry_id(card.session, max(fact.seqs)), fact.at, who, _words(fact)))
+    found += [Saying(note.id, note.at, "note", note.text) for note in notes if _is_named(names, note.text)]
+    return sorted(found, key=lambda one: (one.at, one.id))
+
+
+def _words(fact: Fact) -> str:
+    return f"{fact.text} (to: {fact.subject})" if fact.kind == "answer" and fact.subject else fact.text
+
+
+def _names(path: str) -> re.Pattern[str]:
+    """The path, or the end of it with at least the file's name, as a word of its own."""
+    name = re.escape(posixpath.basename(path))
+    return re.compile(rf"(?<![\w.-]){name}(?![\w-]|\.\w)")
+
+
+def _is_named(names: re.Pattern[str], text: str) -> bool:
+    return names.search(text) is not None
+
+
+class Change(NamedTuple):
+    """What one successful call did to the file's text: the whole of it (``whole``), or ``old`` replaced by ``new``."""
+
+    whole: bool
+    new: str
+    old: str = ""
+
+
+def replay(changes: Sequence[Change]) -> str | None:
+    """The text after these changes, in order; None where it is not known whole."""
+    text: str | None = None
+    for change in changes:
+        if change.whole:
+            text = change.new
+        elif text is not None:
+            if not change.old or text.count(change.old) != 1:
+                text = None  # appended to, or not where we think: nothing is claimed any more
+            else:
+                text = text.replace(change.old, change.new)
+    return text
