@@ -20,6 +20,7 @@ _QUOTED = re.compile(r'"([^"]*)"?')
 _ENDINGS = ("ations", "ation", "ingly", "ings", "ing", "edly", "ed", "ies", "es", "ly", "s", "e", "y")
 LONGEST_NAME = 80  # characters of an identifier that is also indexed as a whole
 MOST_TERMS = 24  # of one question; what comes after is not looked for
+MOST_PARTS = 16  # of one term; a longer phrase is known by its beginning
 PART_WEIGHT, PHRASE_WEIGHT = 0.5, 2.0  # of a part of an identifier, and of a quoted phrase, beside 1 for a word
 
 
@@ -69,6 +70,7 @@ def read_terms(text: str) -> list[Term]:
     found: dict[tuple[str, ...], Term] = {}
 
     def add(term: Term) -> None:
+        term = term._replace(parts=term.parts[:MOST_PARTS])
         key = tuple(part.casefold() for part in term.parts)
         known = found.get(key)
         if known is None or term.weight > known.weight:

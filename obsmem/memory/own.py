@@ -14,8 +14,10 @@ from obsmem.harnesses.base import OWN_BLOCK
 _TOOL = re.compile(r"observational[-_]memory", re.IGNORECASE)
 # At the beginning of a command, whatever stands before it: a folder, an interpreter, an assignment, another command.
 _COMMAND = re.compile(
-    r"(?:^|[;&|(`\n])\s*(?:\w+=\S*\s+)*(?:(?:sudo|env|time|exec|command|uv run|uvx|python[\d.]*)\s+(?:-\S+\s+)*)*"
-    r"['\"]?(?:[^\s;&|'\"]*[/\\])?(?:observational[-_]memory(?:\.py|\.cmd|\.exe)?|recall)['\"]?(?=\s|$)"
+    r"(?:^|[;&|(`\n])[ \t]*(?:\w+=\S*[ \t]+)*"
+    r"(?:(?:sudo|env|time|exec|command|uv run|uvx|python[\d.]*)[ \t]+(?:-\S+[ \t]+)*)*"
+    r"(?:'[^'\n]*[/\\]|\"[^\"\n]*[/\\]|[^\s;&|'\"]*[/\\])?"
+    r"(?:observational[-_]memory(?:\.py|\.cmd|\.exe)?|recall)['\"]?(?=\s|$)"
 )
 
 

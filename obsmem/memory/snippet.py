@@ -13,7 +13,7 @@ from obsmem.core.clean import one_line
 
 LENGTH = 240  # characters of a snippet
 MARGIN = 2_000  # characters on each side that are masked with it
-MOST_MATCHES = 400  # places of one text that are weighed
+MOST_MATCHES = 100  # places of one text that are weighed
 
 
 def snippet(text: str, pattern: re.Pattern[str] | None, mask: Callable[[str], str], length: int = LENGTH) -> str:

@@ -23,7 +23,11 @@ COMMON = 20_000  # rows that hold a word beyond which it alone chooses no candid
 OWN, PARTIAL = 1, 2  # flags of a row: our own voice; its text holds more than what was indexed
 OPEN_CALLS = 64  # tool calls whose result is still to come, remembered between two batches
 
-_BM25 = f"bm25(words, {', '.join(map(str, BM25_WEIGHTS))})"
+COPIES = 3  # rows that are looked at for each text that is wanted, before rows of equal texts are counted out
+LOOK_UP = 100  # rows of a term that are read in the time in which one row is looked up
+
+_WEIGHTS = ", ".join(map(str, BM25_WEIGHTS))
+_RANK = f"bm25({_WEIGHTS})"
 
 
 class WordRow(NamedTuple):
@@ -154,32 +158,52 @@ class Search:
         return int(self.connection.execute(sql, (word_expression(term), COMMON + 1)).fetchone()[0])
 
     def matches(self, terms: Sequence[Term], filter_: Filter, limit: int, *, every: bool = False) -> list[Match]:
-        """The best rows that hold one of the terms (``every``: all of them) and pass the filter; equal texts are one."""
+        """The best rows that hold one of the terms (``every``: all of them) and pass the filter; equal texts are one.
+        For terms that no more than COMMON rows hold."""
         expression = (" AND " if every else " OR ").join(map(word_expression, terms))
+        where, values = self._condition(filter_)
+        most = limit * COPIES
+        rows = self.connection.execute(
+            "SELECT words.rowid, rank, f.hash FROM words CROSS JOIN facets f ON f.no=words.rowid"
+            f" WHERE words MATCH ? AND rank MATCH '{_RANK}'{where} ORDER BY rank LIMIT {most}",
+            (expression, *values),
+        ).fetchall()
+        found = _distinct(rows)
+        if len(rows) == most and len(found) < limit:  # many copies of few texts: look behind them
+            return self.newest_matches(expression, filter_, limit)
+        return found[:limit]
+
+    def frequent(self, terms: Sequence[Term], filter_: Filter, limit: int) -> list[Match]:
+        """The same for terms that more rows hold: the best of the last COMMON of them."""
+        return self.newest_matches(" OR ".join(map(word_expression, terms)), filter_, limit)
+
+    def starting(self, start: str, filter_: Filter, limit: int) -> list[Match]:
+        """Rows that hold a word which begins so; the best of the last ones."""
+        return self.newest_matches(f'"{start}" *', filter_, limit, limit * 10)
+
+    def newest_matches(self, expression: str, filter_: Filter, limit: int, most: int = COMMON) -> list[Match]:
+        """The best of the ``most`` last rows that match an expression and pass the filter; equal texts are one."""
         where, values = self._condition(filter_)
         rows = self.connection.execute(
             "SELECT max(no), min(score), count(*) FROM ("
-            f"SELECT words.rowid AS no, {_BM25} AS score, f.hash AS hash FROM words JOIN facets f ON f.no=words.rowid"
-            f" WHERE words MATCH ?{where} ORDER BY words.rowid DESC LIMIT {COMMON}"
+            f"SELECT words.rowid AS no, bm25(words, {_WEIGHTS}) AS score, f.hash AS hash"
+            " FROM words CROSS JOIN facets f ON f.no=words.rowid"
+            f" WHERE words MATCH ?{where} ORDER BY words.rowid DESC LIMIT {most}"
             ") GROUP BY hash ORDER BY 2, 1 DESC LIMIT ?",
             (expression, *values, limit),
         )
         return [Match(no, -score, copies) for no, score, copies in rows]
 
-    def starting(self, start: str, filter_: Filter, limit: int) -> list[Match]:
-        """The best rows that hold a word which begins so."""
-        where, values = self._condition(filter_)
-        rows = self.connection.execute(
-            "SELECT max(no), min(score), count(*) FROM ("
-            f"SELECT words.rowid AS no, {_BM25} AS score, f.hash AS hash FROM words JOIN facets f ON f.no=words.rowid"
-            f" WHERE words MATCH ?{where} ORDER BY words.rowid DESC LIMIT {limit * 10}"
-            ") GROUP BY hash ORDER BY 2, 1 DESC LIMIT ?",
-            (f'"{start}" *', *values, limit),
-        )
-        return [Match(no, -score, copies) for no, score, copies in rows]
-
-    def among(self, term: Term, numbers: Sequence[int]) -> set[int]:
-        """Those of these rows that hold a term."""
+    def among(self, term: Term, numbers: Sequence[int], count: int) -> set[int]:
+        """Those of these rows that hold a term, which ``count`` rows hold in all."""
+        if not numbers:
+            return set()
+        if count < len(numbers) * LOOK_UP:
+            rows = self.connection.execute(
+                "SELECT rowid FROM words WHERE words MATCH ? AND rowid BETWEEN ? AND ?",
+                (word_expression(term), min(numbers), max(numbers)),
+            )
+            return {row[0] for row in rows}.intersection(numbers)
         rows = self.connection.execute(
             "SELECT words.rowid FROM json_each(?) j CROSS JOIN words WHERE words MATCH ? AND words.rowid=j.value",
             (json.dumps(list(numbers)), word_expression(term)),
@@ -266,6 +290,15 @@ class Search:
         if filter_.below:
             pieces.append(f"{no}<{filter_.below}")
         return "".join(f" AND {piece}" for piece in pieces), values
+
+
+def _distinct(rows: Iterable[tuple[int, float, int]]) -> list[Match]:
+    """Rows (number, score, hash), best first, as matches: of equal texts the last, with the number of all."""
+    found: dict[int, Match] = {}
+    for no, score, hash_ in rows:
+        known = found.get(hash_)
+        found[hash_] = Match(max(no, known.no), known.bm25, known.copies + 1) if known else Match(no, -score, 1)
+    return list(found.values())
 
 
 def _sessions(numbers: frozenset[int], no: str) -> str:

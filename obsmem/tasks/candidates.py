@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from obsmem.core.errors import StoreError
-from obsmem.core.identifiers import Term, split, whole_names
+from obsmem.core.identifiers import Term, light_stem, pattern_of, split, whole_names
 from obsmem.core.ids import is_entry_id, parse_entry_id
 from obsmem.memory.ranking import Candidate, rarity
 from obsmem.store.archive_rows import EntryRow
@@ -26,7 +26,7 @@ from obsmem.tasks.search_scope import Scope
 from obsmem.tasks.store import Store
 from obsmem.tasks.words import text_hash, word_rows
 
-CHOSEN = 200  # candidates of one kind of choice that are ranked
+CHOSEN = 150  # candidates of one kind of choice that are ranked
 POOLED = 400  # entries that are not indexed yet and are ranked with the others; the newest
 NOTES_CHOSEN = 100
 PHRASES_CHECKED = 40  # texts that are read to see whether they hold a quoted phrase
@@ -40,6 +40,7 @@ class Pools:
     def __init__(self, store: Store, terms: Sequence[Term]) -> None:
         self.terms = terms
         self.weights: list[float] = [term.weight for term in terms]
+        self.counts: list[int] = [0] * len(terms)
         self.candidates: list[Candidate] = []
         self.hashes: dict[str, int] = {}
         self.tools: dict[str, str] = {}
@@ -59,6 +60,7 @@ class _Choice(NamedTuple):
 
     search: Search
     matches: dict[int, Match]
+    counts: Sequence[int]
 
 
 def usable_index(store: Store) -> Index | None:
@@ -83,6 +85,7 @@ def gather(
     pools = Pools(store, terms)
     total = index.search.total() if index is not None else 0
     counts = [index.search.count(term) for term in terms] if index is not None else [0] * len(terms)
+    pools.counts = counts
     pools.weights = [term.weight * rarity(count, total) for term, count in zip(terms, counts, strict=True)]
     if wanted:
         pools.candidates = _by_name(store, pools, index, wanted)
@@ -90,10 +93,11 @@ def gather(
     if scope.entries:
         if index is not None:
             chosen = _choose(index.search, terms, counts, scope.filter)
-            _take_entries(store, pools, _Choice(index.search, chosen), terms)
+            _take_entries(store, pools, _Choice(index.search, chosen, counts), terms)
         pool = _pool_unindexed(store, index, scope, terms, deadline, pools)
         if pool is not None:
-            _take_entries(store, pools, _Choice(pool, _choose(pool, terms, [1] * len(terms), scope.filter)), terms)
+            one = [1] * len(terms)
+            _take_entries(store, pools, _Choice(pool, _choose(pool, terms, one, scope.filter), one), terms)
     if scope.notes:
         _take_notes(store, pools, scope, terms)
     return pools
@@ -110,7 +114,7 @@ def _choose(search: Search, terms: Sequence[Term], counts: Sequence[int], filter
         found.update((match.no, match) for match in search.matches(rare, filter_, CHOSEN))
     common = [term for term, count in there if count > COMMON]
     if common and len(found) < CHOSEN // 4:
-        for match in search.matches(common, filter_, CHOSEN):
+        for match in search.frequent(common, filter_, CHOSEN):
             found.setdefault(match.no, match)
     if len(rare) > 1 and len(found) >= CHOSEN:
         # What holds every word must not be lost behind many that hold one of them often.
@@ -128,7 +132,7 @@ def _take_entries(store: Store, pools: Pools, choice: _Choice, terms: Sequence[T
     """Make candidates of chosen rows: who spoke, which terms they hold, which paths they name."""
     numbers = list(choice.matches)
     best = max((match.bm25 for match in choice.matches.values()), default=0.0)
-    held = _held(choice.search, terms, numbers)
+    held = _held(choice.search, terms, numbers, choice.counts)
     facets = choice.search.facets(numbers)
     rows = rows_by_number(store.archive, numbers)
     for number, match in choice.matches.items():
@@ -149,15 +153,16 @@ def _take_entries(store: Store, pools: Pools, choice: _Choice, terms: Sequence[T
         )  # fmt: skip
 
 
-def _held(search: Search, terms: Sequence[Term], numbers: Sequence[int]) -> dict[int, frozenset[int]]:
-    held: dict[int, set[int]] = {}
-    for index, term in enumerate(terms):
-        found = search.among(term, numbers)
-        for number in found:
-            held.setdefault(number, set()).add(index)
-    for number in numbers:  # chosen because a word begins with a term
-        if terms and number not in held:
-            held[number] = set()
+def _held(
+    search: Search, terms: Sequence[Term], numbers: Sequence[int], counts: Sequence[int]
+) -> dict[int, frozenset[int]]:
+    """Row number -> the terms (by position) that it holds. Whatever was chosen because a word only begins so holds none."""
+    if len(terms) == 1 and len(numbers) >= CHOSEN and counts[0] > CHOSEN:  # nothing else was chosen
+        return dict.fromkeys(numbers, frozenset((0,)))
+    held: dict[int, set[int]] = {number: set() for number in numbers}
+    for index, (term, count) in enumerate(zip(terms, counts, strict=True)):
+        for number in search.among(term, numbers, count) if count else ():
+            held[number].add(index)
     return {number: frozenset(indexes) for number, indexes in held.items()}
 
 
@@ -176,7 +181,10 @@ def _pool_unindexed(
     scan = Scan(store, stretches, scope.wanted, deadline)
     pool = Search.in_memory()
     count = 0
+    pattern = pattern_of(terms) if terms else None
     for stored, entry in scan.entries(holds_words(terms) if terms else lambda data: True):
+        if pattern is not None and pattern.search(entry.text) is None:
+            continue
         context = context_of(store, stored, entry)
         if not scope.allows(context):
             continue
@@ -201,7 +209,7 @@ def _share(scan: Scan) -> str:
 def _take_notes(store: Store, pools: Pools, scope: Scope, terms: Sequence[Term]) -> None:
     """Notes of the scope that hold words of the question; dropped ones are marked."""
     handles = {one.session.handle for one in scope.sessions}
-    stems = dict.fromkeys(part[: max(3, (len(part) + 1) // 2)] for term in terms for part in term.parts)
+    stems = dict.fromkeys(light_stem(part) for term in terms for part in term.parts)
     found = notes_holding(store.memory, list(stems), handles, scope.filter.since, scope.filter.until)
     if scope.filter.paths:
         found = [one for one in found if any(path.lower() in one.note.text.lower() for path in scope.filter.paths)]
@@ -212,7 +220,7 @@ def _take_notes(store: Store, pools: Pools, scope: Scope, terms: Sequence[Term])
     search.add(_note_row(number, one) for number, one in enumerate(found))
     chosen = _choose(search, terms, [1] * len(terms), Filter())
     numbers = sorted(chosen, key=lambda number: (-chosen[number].bm25, number))[:NOTES_CHOSEN]
-    held = _held(search, terms, numbers)
+    held = _held(search, terms, numbers, [1] * len(terms))
     best = max((chosen[number].bm25 for number in numbers), default=0.0)
     for number in numbers:
         one = found[number]
@@ -262,7 +270,7 @@ def _by_name(store: Store, pools: Pools, index: Index | None, names: Sequence[st
     numbers = list(wanted)
     rows = {no: row for no, row in rows_by_number(store.archive, numbers).items() if row.replaced_by is None}
     facets = index.search.facets(numbers) if index is not None else {}
-    held = _held(index.search, pools.terms, numbers) if index is not None else {}
+    held = _held(index.search, pools.terms, numbers, pools.counts) if index is not None else {}
     found = {}
     for number, row in rows.items():
         facet = facets.get(number)

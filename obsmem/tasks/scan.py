@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from obsmem.core.errors import StoreError
-from obsmem.core.identifiers import Term
+from obsmem.core.identifiers import Term, light_stem
 from obsmem.core.model import Entry
 from obsmem.memory.own import is_own_call, is_own_text
 from obsmem.store.archive import StoredSession
@@ -29,6 +29,7 @@ CALLS_BACK = 30  # tool calls before a result among which its own is looked for
 # Bytes that may hide any text: a letter written as an escape, a row whose value is kept as hexadecimal digits.
 _ESCAPED = re.compile(rb'\\u00(?:3[0-9]|[4-7])|"hex":|"table":"meta"')
 _RUN = re.compile(r"[A-Za-z0-9]+")
+_FOREIGN = re.compile("[\u0080-\ud7ff\ue000-\ufffc\U00010000-\U0010ffff]+")  # what stands in UTF-8 as it is
 _STOP_WORDS = (
     "a an and are as at be but by for from had has have how i if in into is it its not of on or that the their then there"
     " they this to was we were what when where which who why will with you"
@@ -108,7 +109,9 @@ def holds(needle: str) -> Test:
     there as it is: whatever stands between runs may be escaped, or put there when the text is made."""
     runs = _RUN.findall(needle)
     if not runs:
-        return lambda data: True
+        foreign = _FOREIGN.findall(needle)
+        anchors = _written(max(foreign, key=len)) if foreign else []
+        return lambda data: not anchors or any(one in data for one in anchors) or b'"hex":' in data
     anchor = max(runs, key=len).encode("ascii")
     return lambda data: anchor in data or _ESCAPED.search(data) is not None
 
@@ -128,13 +131,19 @@ def holds_words(terms: Sequence[Term]) -> Test:
 
 
 def _anchors(part: str) -> list[bytes]:
-    """The beginning that a word's other forms share, as it may stand in a record."""
-    start = part[: max(3, (len(part) + 1) // 2)]
+    """What a word's other forms share, as it may stand in a record."""
+    start = light_stem(part)
     if start.isascii():
         return [start.lower().encode("ascii")]
     forms = dict.fromkeys([start, start.lower(), start.upper(), start.capitalize()])
-    written = [form.encode("utf-8", "replace") for form in forms]
-    return written + [json.dumps(form)[1:-1].encode("ascii") for form in forms]
+    return [one for form in forms for one in _written(form)]
+
+
+def _written(text: str) -> list[bytes]:
+    """A text beyond ASCII as records hold it: as it is, or as escapes with digits in either case."""
+    escaped = json.dumps(text)[1:-1]
+    upper = re.sub(r"\\u[0-9a-f]{4}", lambda match: "\\u" + match.group()[2:].upper(), escaped)
+    return [text.encode("utf-8", "replace"), escaped.encode("ascii"), upper.encode("ascii")]
 
 
 def context_of(store: Store, stored: StoredSession, entry: Entry) -> Context:

@@ -10,6 +10,7 @@ import re
 import signal
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -91,7 +92,9 @@ def _looking(query: Query) -> tuple[_Looking, str]:
     """What a query looks for, and what has to be said about it."""
     if query.mode == "regex":
         try:
-            pattern = re.compile(query.text)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # what a later Python may read otherwise is no concern of who searches
+                pattern = re.compile(query.text)
         except (re.error, OverflowError, RecursionError) as error:
             plain, _ = _looking(query._replace(mode="exact"))
             return plain, f"{query.text!r} is no regular expression ({error}): it was looked for as it stands."
