@@ -12,7 +12,7 @@ from obsmem.core.finds import Hit, Hits, Query, SearchMode
 from obsmem.harnesses import REGISTRY
 from obsmem.interfaces.report import say, say_json, warn
 from obsmem.system.local_time import local_clock
-from obsmem.tasks.deliver import command, recall_command
+from obsmem.tasks.called import command, recall_command
 from obsmem.tasks.here import Here, find_here, live_from
 from obsmem.tasks.resolve import find_session
 from obsmem.tasks.search import search

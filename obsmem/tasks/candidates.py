@@ -37,7 +37,8 @@ class Pools:
     """What was chosen, and what is known of it. ``weights`` are those of the terms; ``hashes`` of texts, ``tools`` and
     ``notes`` by id; ``complete`` and ``message`` say what was not looked at."""
 
-    def __init__(self, store: Store, terms: Sequence[Term]) -> None:
+    def __init__(self, store: Store, index: Index | None, terms: Sequence[Term]) -> None:
+        self.index = index
         self.terms = terms
         self.weights: list[float] = [term.weight for term in terms]
         self.counts: list[int] = [0] * len(terms)
@@ -82,13 +83,13 @@ def gather(
     wanted: Sequence[str] = (),
 ) -> Pools:
     """Everything that may answer; with ``wanted`` only what these ids name."""
-    pools = Pools(store, terms)
+    pools = Pools(store, index, terms)
     total = index.search.total() if index is not None else 0
     counts = [index.search.count(term) for term in terms] if index is not None else [0] * len(terms)
     pools.counts = counts
     pools.weights = [term.weight * rarity(count, total) for term, count in zip(terms, counts, strict=True)]
     if wanted:
-        pools.candidates = _by_name(store, pools, index, wanted)
+        pools.candidates = _by_name(store, pools, wanted)
         return pools
     if scope.entries:
         if index is not None:
@@ -246,7 +247,7 @@ def _note_row(number: int, one: StoredNote) -> WordRow:
 
 def named(store: Store, pools: Pools, scope: Scope, names: Iterable[str]) -> list[Candidate]:
     """Candidates for ids that something else than words found; what the scope leaves out is left out."""
-    found = _by_name(store, pools, usable_index(store), list(names))
+    found = _by_name(store, pools, list(names))
     return [one for one in found if one.kind == "note" or _allowed(store, pools, scope, one)]
 
 
@@ -259,8 +260,9 @@ def _allowed(store: Store, pools: Pools, scope: Scope, one: Candidate) -> bool:
     return bool(entries) and scope.allows(context_of(store, stored, entries[0]))
 
 
-def _by_name(store: Store, pools: Pools, index: Index | None, names: Sequence[str]) -> list[Candidate]:
+def _by_name(store: Store, pools: Pools, names: Sequence[str]) -> list[Candidate]:
     """Candidates for ids, in their order; those that are gone or replaced by now are left out."""
+    index = pools.index
     handles = {one.session.handle: one for one in pools.sessions.values()}
     wanted: dict[int, str] = {}
     for name in names:

@@ -6,8 +6,6 @@ Invariant: what is delivered was rendered before, whole, by somebody who had the
 from __future__ import annotations
 
 import os
-import shutil
-import sys
 
 from obsmem.core.clock import Clock
 from obsmem.core.fold import State, fold
@@ -15,8 +13,9 @@ from obsmem.core.model import Block
 from obsmem.memory.render import render
 from obsmem.store.archive import StoredSession
 from obsmem.system.blockfile import make_due, write_next
-from obsmem.system.launcher import quoted, recall_path
-from obsmem.system.paths import data_home
+from obsmem.tasks.called import command as command
+from obsmem.tasks.called import installed_script as installed_script
+from obsmem.tasks.called import recall_command as recall_command
 from obsmem.tasks.cards import cards_of
 from obsmem.tasks.remember import remember
 from obsmem.tasks.store import Store
@@ -76,29 +75,3 @@ def disk_state(state: State, cwd: str) -> dict[str, str]:
         except OSError:
             marks[path] = "gone"
     return marks
-
-
-def installed_script() -> str:
-    """The script in front of this package: beside it in a checkout, and beside it in an installed package."""
-    return os.path.join(
-        os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), "observational_memory.py"
-    )
-
-
-def command() -> str:
-    """How this program is called on this machine."""
-    if shutil.which("observational-memory"):
-        return "observational-memory"
-    return f"{_quoted(sys.executable)} {_quoted(installed_script())}"
-
-
-def recall_command() -> str:
-    """How ``recall`` is called on this machine: by its launcher where one was installed, since rules allow that path."""
-    launcher = recall_path(data_home())
-    if os.path.isfile(launcher):
-        return quoted(launcher)
-    return "recall" if shutil.which("recall") else f"{command()} recall"
-
-
-def _quoted(path: str) -> str:
-    return f'"{path}"' if " " in path else path

@@ -7,8 +7,11 @@ the same answer.
 
 from __future__ import annotations
 
+import re
+import sqlite3
 import time
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from obsmem.core.clock import Clock
 from obsmem.core.dates import take_date
@@ -19,6 +22,8 @@ from obsmem.core.model import Entry
 from obsmem.memory.ranking import Ranked, collapse, join_rankings, rank
 from obsmem.memory.snippet import snippet
 from obsmem.store.archive import StoredSession
+from obsmem.store.index import Index
+from obsmem.store.schema import is_damage
 from obsmem.system.local_time import local_clock
 from obsmem.tasks.candidates import Pools, gather, named, usable_index, with_phrases
 from obsmem.tasks.entries import find_entry, read_entries
@@ -49,16 +54,34 @@ def search(
     ``query.text``; raises NotFound and UsageError for filters that name nothing.
     """
     now = now or int(time.time() * 1000)
-    deadline = time.monotonic() + seconds
     said = ""
     if query.mode == "words":
         query, said = _without_date(query, now, clock)
-    scope = make_scope(store, query)
+    asked = _Asked(query, make_scope(store, query), tuple(more_rankings), now, seconds)
+    try:
+        hits = _answer(store, usable_index(store), asked)
+    except sqlite3.DatabaseError as error:
+        if not is_damage(error):
+            raise
+        hits = _answer(store, None, asked)
+        said = f"{said} The index is damaged: 'observational-memory fsck --repair' makes it anew.".strip()
+    return hits._replace(message=" ".join(part for part in (said, hits.message) if part))
+
+
+class _Asked(NamedTuple):
+    query: Query
+    scope: Scope
+    more_rankings: tuple[Ranking, ...]
+    now: int
+    seconds: float
+
+
+def _answer(store: Store, index: Index | None, asked: _Asked) -> Hits:
+    query, deadline = asked.query, time.monotonic() + asked.seconds
     terms = read_terms(query.text) if query.mode == "words" else []
     if query.mode != "words" or (not terms and query.text.strip()):
-        return search_text(store, query, scope, deadline)
-    hits = _search_words(store, query, scope, terms, more_rankings, now, deadline)
-    return hits._replace(message=" ".join(part for part in (said, hits.message) if part))
+        return search_text(store, index, query, asked.scope, deadline)
+    return _search_words(store, index, asked, terms, deadline)
 
 
 def _without_date(query: Query, now: int, clock: Clock) -> tuple[Query, str]:
@@ -73,16 +96,8 @@ def _without_date(query: Query, now: int, clock: Clock) -> tuple[Query, str]:
     return query._replace(text=text, since=since, until=until), said
 
 
-def _search_words(
-    store: Store,
-    query: Query,
-    scope: Scope,
-    terms: list[Term],
-    more_rankings: Sequence[Ranking],
-    now: int,
-    deadline: float,
-) -> Hits:
-    index = usable_index(store)
+def _search_words(store: Store, index: Index | None, asked: _Asked, terms: list[Term], deadline: float) -> Hits:
+    query, scope, now = asked.query, asked.scope, asked.now
     wanted = [(name, also) for name, also in read_page(query.after)] if query.after else []
     pools = gather(store, index, scope, terms, deadline, wanted=[name for name, _ in wanted])
     paths = [word for word in query.text.split() if "/" in word or "\\" in word or "." in word.strip(".")]
@@ -96,9 +111,9 @@ def _search_words(
         ranked = sorted((one for one in ranked if one.candidate.id in places), key=lambda r: places[r.candidate.id])
         kept = [(one, wanted[places[one.candidate.id]][1]) for one in ranked]
     else:
-        ranked = _joined(store, pools, scope, ranked, more_rankings, now)
+        ranked = _joined(store, pools, scope, ranked, asked.more_rankings, now)
         kept = collapse(ranked, pools.hashes)
-    return _answer(store, query, pools, kept, terms)
+    return _page(store, query, pools, kept, terms)
 
 
 def _joined(
@@ -120,7 +135,7 @@ def _joined(
     return found
 
 
-def _answer(store: Store, query: Query, pools: Pools, kept: list[tuple[Ranked, int]], terms: list[Term]) -> Hits:
+def _page(store: Store, query: Query, pools: Pools, kept: list[tuple[Ranked, int]], terms: list[Term]) -> Hits:
     """The first page of what was kept, with texts, and the token of the next."""
     pattern = pattern_of(terms) if terms else None
     limit = max(1, query.limit)
@@ -138,7 +153,7 @@ def _answer(store: Store, query: Query, pools: Pools, kept: list[tuple[Ranked, i
     return Hits(tuple(hits), pools.complete, pools.message, page_token(rest))
 
 
-def _hit(store: Store, pools: Pools, ranked: Ranked, also: int, pattern: object) -> Hit | None:
+def _hit(store: Store, pools: Pools, ranked: Ranked, also: int, pattern: re.Pattern[str] | None) -> Hit | None:
     one = ranked.candidate
     note = pools.notes.get(one.id)
     if note is not None:
@@ -152,7 +167,7 @@ def _hit(store: Store, pools: Pools, ranked: Ranked, also: int, pattern: object)
         stored, entry = found
         text, harness, session = entry.text, stored.session.harness, stored.session.handle
         tool = pools.tools.get(one.id) or entry.tool
-    piece = snippet(text, pattern, store.mask)  # type: ignore[arg-type]
+    piece = snippet(text, pattern, store.mask)
     return Hit(one.id, session, harness, one.kind, one.speaker, one.at, tool, piece, ranked.score, ranked.signals, also)
 
 

@@ -25,7 +25,6 @@ from obsmem.store.archive_schema import row_number
 from obsmem.store.index import Index
 from obsmem.store.memory_search import dropped_among, notes_holding
 from obsmem.store.search import COMMON, Facet
-from obsmem.tasks.candidates import usable_index
 from obsmem.tasks.entries import read_entries
 from obsmem.tasks.scan import Context, Scan, Stretch, Test, context_of, holds
 from obsmem.tasks.search_scope import Scope, read_row, row_token
@@ -53,7 +52,7 @@ class _Looking(NamedTuple):
     pattern: re.Pattern[str]
 
 
-def search_text(store: Store, query: Query, scope: Scope, deadline: float) -> Hits:
+def search_text(store: Store, index: Index | None, query: Query, scope: Scope, deadline: float) -> Hits:
     """Answer an exact or regex query, or one of words that holds no word."""
     looking, said = _looking(query)
     hits: list[Hit] = []
@@ -61,7 +60,7 @@ def search_text(store: Store, query: Query, scope: Scope, deadline: float) -> Hi
     limit = max(1, query.limit)
     if scope.notes and not below:
         hits, said = _notes(store, scope, looking, limit, said)
-    found = _Entries(store, scope, looking, deadline, below)
+    found = _Entries(store, index, scope, looking, deadline, below)
     found.done = not scope.entries
     more, last = "", below
     try:
@@ -159,13 +158,14 @@ def _bounded(deadline: float, on: bool) -> Iterator[None]:
 class _Entries:
     """The entries that may hold a text, the last taken in first; below row number ``at`` nothing was looked at yet."""
 
-    def __init__(self, store: Store, scope: Scope, looking: _Looking, deadline: float, below: int) -> None:
-        self.store, self.scope, self.looking, self.deadline = store, scope, looking, deadline
+    def __init__(
+        self, store: Store, index: Index | None, scope: Scope, looking: _Looking, deadline: float, below: int
+    ) -> None:
+        self.store, self.index, self.scope, self.looking, self.deadline = store, index, scope, looking, deadline
         self.below = below
         self.at = below
         self.done = False
         self.looked = self.total = 0
-        self.index = usable_index(store)
 
     def all(self) -> Iterator[tuple[StoredSession, Entry, Context]]:
         """Yield them until there are no more, or no more time; ``done`` says which."""

@@ -303,6 +303,20 @@ def test_a_store_that_may_only_be_read_and_has_no_index_is_looked_through(
         assert ids(ask(reading, "parser")) == before
 
 
+def test_a_damaged_index_is_done_without(store: Store, sessions: tuple[StoredSession, ...]) -> None:
+    index_all(store, float("inf"))
+    before, home = ids(ask(store, "parser")), store.home
+    store.close()
+    path = Path(home, "index.db")
+    data = bytearray(path.read_bytes())
+    data[4096:] = b"\x55" * (len(data) - 4096)  # the header stays, so that it opens
+    path.write_bytes(bytes(data))
+    with opened(readonly=True) as reading:
+        hits = ask(reading, "parser")
+        assert set(ids(hits)) == set(before) and ("damaged" in hits.message or "not indexed" in hits.message)
+        assert ids(ask(reading, "legacy tokens", mode="exact"))
+
+
 def test_what_is_forgotten_is_not_found(store: Store, sessions: tuple[StoredSession, ...]) -> None:
     index_all(store, float("inf"))
     name = f"{sessions[0].session.handle}.0"

@@ -1,0 +1,36 @@
+"""How this program is called on this machine, by people, hooks and agents."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+
+from obsmem.system.launcher import quoted, recall_path
+from obsmem.system.paths import data_home
+
+
+def installed_script() -> str:
+    """The script in front of this package: beside it in a checkout, and beside it in an installed package."""
+    return os.path.join(
+        os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), "observational_memory.py"
+    )
+
+
+def command() -> str:
+    """How this program is called on this machine."""
+    if shutil.which("observational-memory"):
+        return "observational-memory"
+    return f"{_quoted(sys.executable)} {_quoted(installed_script())}"
+
+
+def recall_command() -> str:
+    """How ``recall`` is called on this machine: by its launcher where one was installed, since rules allow that path."""
+    launcher = recall_path(data_home())
+    if os.path.isfile(launcher):
+        return quoted(launcher)
+    return "recall" if shutil.which("recall") else f"{command()} recall"
+
+
+def _quoted(path: str) -> str:
+    return f'"{path}"' if " " in path else path
