@@ -11,13 +11,16 @@ import os
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from obsmem.core.ids import parse_entry_id
+from obsmem.core.ids import entry_id, parse_entry_id
+from obsmem.core.model import Pin
 from obsmem.store.archive_forget import remove_record, remove_segments, remove_session, segments_behind
 from obsmem.store.archive_rows import EntryRow, StoredSession, session_hash
+from obsmem.store.memory_pins import StoredPin
 from obsmem.store.schema import transaction
 from obsmem.system.files import remove
 from obsmem.system.paths import session_folder
 from obsmem.tasks.entries import find_entry, read_entries
+from obsmem.tasks.renew import sessions_seeing
 from obsmem.tasks.rule_files import clear_rule_files
 from obsmem.tasks.store import Store
 
@@ -35,12 +38,37 @@ class Forgotten(NamedTuple):
 def forget_session(store: Store, stored: StoredSession) -> Forgotten:
     """Remove a session with everything derived from it. Its handle is never given again."""
     size, _ = store.archive.sizes(stored.no)
-    touched = [stored, *_descendants(store, stored)]
+    handle = stored.session.handle
+    ids = _note_ids(store, "session=?", (handle,))
+    going = [one for one in store.memory.all_pins() if _stands_on(one, handle, ids)]
+    touched = [stored, *_descendants(store, stored), *_seeing(store, going, ids)]
     folders = [folder for one in touched for folder in _folders(store, one)]
     count = remove_session(store.archive, stored)
-    notes = _forget_memory(store, stored.session.handle)
+    store.memory.remove_pins(one.pin.id for one in going)
+    notes = _forget_notes(store, ids)
+    _forget_memory(store, handle)
     _wipe(store, touched, folders)
     return Forgotten(count, size, notes)
+
+
+def _stands_on(pinned: StoredPin, handle: str, ids: set[str]) -> bool:
+    """True of a pin that is made of a session's words, was made for it alone, or by its agent. What the user typed for
+    more than this session stays."""
+    if pinned.pin.source:
+        return pinned.pin.source in ids or pinned.pin.source.startswith(f"{handle}.")
+    return pinned.session == handle and (pinned.pin.scope == "session" or pinned.pin.evidence == "agent")
+
+
+def _note_ids(store: Store, where: str, values: tuple[object, ...]) -> set[str]:
+    """The ids of the notes that cite some entries (by a condition on session and seq), or, of a whole session, are its
+    own; and of the reflections on them."""
+    run = store.memory.connection.execute
+    ids = {id_ for (id_,) in run(f"SELECT note FROM note_entries WHERE {where}", values)}
+    if len(values) == 1:
+        ids |= {id_ for (id_,) in run("SELECT id FROM notes WHERE session=?", values)}
+    return ids | {
+        id_ for note in ids for (id_,) in run("SELECT reflection FROM reflection_notes WHERE note=?", (note,))
+    }
 
 
 def _descendants(store: Store, stored: StoredSession) -> list[StoredSession]:
@@ -56,29 +84,20 @@ def _descendants(store: Store, stored: StoredSession) -> list[StoredSession]:
     return found
 
 
-def _forget_memory(store: Store, handle: str) -> int:
+def _seeing(store: Store, going: Iterable[StoredPin], ids: Iterable[str]) -> list[StoredSession]:
+    """The sessions whose blocks may show pins or notes that go."""
+    found = {one.no: one for pinned in going for one in sessions_seeing(store, pinned)}
+    for one in store.memory.notes_by_id(ids):
+        for stored in sessions_seeing(store, StoredPin(Pin("", "", "session", 0), one.session, "")):
+            found[stored.no] = stored
+    return list(found.values())
+
+
+def _forget_memory(store: Store, handle: str) -> None:
     with transaction(store.memory.connection):
-        run = store.memory.connection.execute
-        run(
-            "DELETE FROM reflections WHERE id IN (SELECT r.reflection FROM reflection_notes r"
-            " JOIN notes n ON n.id=r.note WHERE n.session=?)",
-            (handle,),
-        )
-        notes = run("DELETE FROM notes WHERE session=?", (handle,)).rowcount
-        for table in (
-            "reflections",
-            "drops",
-            "coverage",
-            "gaps",
-            "progress",
-            "worker_calls",
-            "blocks",
-            "receipts",
-            "decisions",
-            "pins",
-        ):
-            run(f"DELETE FROM {table} WHERE session=?", (handle,))
-    return int(notes)
+        tables = "reflections drops coverage gaps progress worker_calls blocks receipts decisions"
+        for table in tables.split(" "):
+            store.memory.connection.execute(f"DELETE FROM {table} WHERE session=?", (handle,))
 
 
 def forget_entry(store: Store, name: str) -> Forgotten:
@@ -95,8 +114,13 @@ def forget_entry(store: Store, name: str) -> Forgotten:
         size += bytes_
         gone = {session: [*gone.get(session, []), *more.get(session, [])] for session in {*gone, *more}}
     touched = [store.archive.by_number(session) for session in gone]
-    notes = sum(_forget_notes(store, one.session.handle, gone[one.no]) for one in touched)
+    names = {entry_id(one.session.handle, seq) for one in touched for seq in gone[one.no]}
+    ids = set[str]().union(*(_note_ids(store, "session=? AND seq=?", parse_entry_id(name)) for name in names))
+    going = [one for one in store.memory.all_pins() if one.pin.source in ids | names]
     touched += [below for one in touched for below in _descendants(store, one)]
+    touched += _seeing(store, going, ids)
+    store.memory.remove_pins(one.pin.id for one in going)
+    notes = _forget_notes(store, ids)
     _wipe(store, touched, [folder for one in touched for folder in _folders(store, one)])
     return Forgotten(sum(map(len, gone.values())), size, notes)
 
@@ -114,18 +138,14 @@ def _twins(store: Store, stored: StoredSession, row: EntryRow) -> list[EntryRow]
     return [one for one in alike if [entry.text for entry in read_entries(store, stored, [one], lost=True)] == [text]]
 
 
-def _forget_notes(store: Store, handle: str, seqs: list[int]) -> int:
+def _forget_notes(store: Store, ids: Iterable[str]) -> int:
+    """Remove notes and reflections; returns how many of them were notes."""
+    count = 0
     with transaction(store.memory.connection):
-        run = store.memory.connection.execute
-        ids = {
-            id_
-            for seq in seqs
-            for (id_,) in run("SELECT note FROM note_entries WHERE session=? AND seq=?", (handle, seq)).fetchall()
-        }
         for id_ in ids:
-            run("DELETE FROM reflections WHERE id IN (SELECT reflection FROM reflection_notes WHERE note=?)", (id_,))
-            run("DELETE FROM notes WHERE id=?", (id_,))
-    return len(ids)
+            store.memory.connection.execute("DELETE FROM reflections WHERE id=?", (id_,))
+            count += store.memory.connection.execute("DELETE FROM notes WHERE id=?", (id_,)).rowcount
+    return count
 
 
 def _folders(store: Store, stored: StoredSession) -> list[str]:

@@ -1,6 +1,6 @@
 """What is visible of a session now: its own notes folded, and for a fork those of its parent up to the fork point.
 
-Invariant: what a parent reflects, drops or rewinds after the fork point does not touch the child: where the child
+Invariant: what a parent reflects, drops, pins or rewinds after the fork point does not touch the child: where the child
 copied an entry, its own copy says whether that is on its live path.
 """
 
@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from obsmem.core.errors import NotFound
 from obsmem.core.ids import parse_entry_id
-from obsmem.core.model import Drop, Memory, Reflection
+from obsmem.core.model import Drop, Memory, Pin, Reflection
 from obsmem.memory.fold import Recorded, fold
 from obsmem.store.archive import StoredSession
 from obsmem.store.archive_schema import row_number
+from obsmem.tasks.entries import is_active
 from obsmem.tasks.store import Store
 
 DEEPEST_LINEAGE = 20
@@ -24,6 +26,7 @@ def remember(store: Store, stored: StoredSession, up_to: int | None = None) -> M
     reflections: list[Reflection] = []
     drops: list[Drop] = []
     live: set[tuple[str, int]] = set()
+    lineage: set[str] = set()
     current, bound = stored, up_to
     copies = store.archive.copies_of(stored.no) if stored.session.parent is not None else {}
     for _ in range(DEEPEST_LINEAGE):
@@ -32,14 +35,50 @@ def remember(store: Store, stored: StoredSession, up_to: int | None = None) -> M
         notes = [Recorded(one.note, one.recorded_at) for one in own] + notes
         reflections = [one.reflection for one in store.memory.reflections(handle, bound)] + reflections
         drops = [one.drop for one in store.memory.drops(handle, bound)] + drops
-        cited = {parse_entry_id(name)[1] for one in own for name in one.note.entry_ids}
+        names = (parse_entry_id(name) for one in own for name in one.note.entry_ids)
+        cited = {seq for of, seq in names if of == handle}
         live.update((handle, seq) for seq in _live(store, current, cited, copies))
-        parent = current.session.parent
-        if parent is None or parent[1] < 0 or current.session.role != "main":
+        lineage.add(handle)
+        parent = _goes_on_from(store, current)
+        if parent is None:
             break
         current, bound = store.archive.by_handle(parent[0]), parent[1]
-    pins = store.memory.pins(stored.session.handle, stored.session.workspace)
-    return fold(notes, reflections, drops, pins, lambda name: parse_entry_id(name) in live)
+
+    def is_live(name: str) -> bool:
+        # A note by hand may cite another session, whose live path says whether the entry is on it.
+        return parse_entry_id(name) in live or (parse_entry_id(name)[0] not in lineage and is_active(store, name))
+
+    return fold(notes, reflections, drops, visible_pins(store, stored), is_live)
+
+
+def visible_pins(store: Store, stored: StoredSession) -> list[Pin]:
+    """What the user fixed for a session, its workspace or everywhere, oldest first; and for the sessions that it was
+    forked from, as far as that was done before it said its own first words."""
+    ancestors: list[tuple[str, int]] = []
+    current, until = stored, 1 << 62
+    for _ in range(DEEPEST_LINEAGE):
+        parent = _goes_on_from(store, current)
+        if parent is None:
+            break
+        first = next(store.archive.entries(current.no, where="copied=0 AND at>0"), None)
+        until = min(until, first.at if first else until)
+        ancestors.append((parent[0], until))
+        current = store.archive.by_handle(parent[0])
+    return store.memory.pins(stored.session.handle, stored.session.workspace, ancestors)
+
+
+def _goes_on_from(store: Store, stored: StoredSession) -> tuple[str, int] | None:
+    """(handle, seq) of the point where a session was forked from another, or took over from it; None for neither."""
+    parent = stored.session.parent
+    if stored.session.role != "main" or (parent is not None and parent[1] < 0):
+        return None
+    if parent is not None:
+        return parent
+    predecessor = store.memory.predecessor(stored.session.handle)
+    try:
+        return (predecessor, store.archive.by_handle(predecessor).last_seq) if predecessor else None
+    except NotFound:  # it was forgotten
+        return None
 
 
 def _live(store: Store, owner: StoredSession, seqs: set[int], copies: Mapping[int, bool]) -> set[int]:

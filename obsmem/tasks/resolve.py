@@ -10,7 +10,7 @@ import os
 
 from obsmem.core.errors import NotFound, SourceMissing, StoreError, UsageError
 from obsmem.core.ids import entry_id, is_entry_id, is_note_prefix, parse_entry_id
-from obsmem.core.model import Entry
+from obsmem.core.model import Entry, Speaker
 from obsmem.memory.recall import Found, Source
 from obsmem.store.archive import StoredSession
 from obsmem.store.memory import StoredNote, StoredReflection
@@ -54,6 +54,8 @@ def find(store: Store, name: str) -> Found:
         )
     notes, reflections = store.memory.find_notes(name), store.memory.find_reflections(name)
     ids = {one.note.id for one in notes} | {one.reflection.id for one in reflections}
+    if not ids and (pinned := _pinned(store, name)) is not None:
+        return pinned
     if not ids:
         raise NotFound(
             f"No note or reflection has an id that begins with {name!r}. 'observational-memory notes' lists them."
@@ -63,6 +65,21 @@ def find(store: Store, name: str) -> Found:
             f"{name!r} is the beginning of {len(ids)} ids: {', '.join(sorted(ids)[:8])}. Give more digits."
         )
     return _gather(store, notes, reflections)
+
+
+def _pinned(store: Store, name: str) -> Found | None:
+    """What a pin stands on; its own words where they were typed, or where that is gone. None where no one pin is meant."""
+    found = [one.pin for one in store.memory.all_pins() if one.pin.id.startswith(name)]
+    if len(found) != 1:
+        return None
+    (pin,) = found
+    if pin.source:
+        try:
+            return find(store, pin.source)
+        except NotFound:
+            pass
+    speaker: Speaker = "agent" if pin.evidence == "agent" else "human"
+    return Found(sources=(Source(pin.id, Entry(-1, "", "user", speaker, pin.text, at=pin.at)),))
 
 
 def _gather(store: Store, notes: list[StoredNote], reflections: list[StoredReflection]) -> Found:

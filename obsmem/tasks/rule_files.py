@@ -1,8 +1,8 @@
 """The block in a file that a harness shows to its model in every request: one for each folder where a user asked for it.
 
 Invariants: only a file that installing made, and that still begins as we write it, is ever written or removed; deleting
-it is the end of it. It holds the block of the conversation that was compacted last, changes before a compaction and at
-no other time, and is empty again once that conversation has ended, or is forgotten.
+it is the end of it. It holds the block of the conversation that was compacted last, changes before a compaction and when
+the user pins or notes something, at no other time, and is empty again once that conversation has ended, or is forgotten.
 """
 
 from __future__ import annotations
@@ -56,6 +56,13 @@ def fill_rule_file(home: str, stored: StoredSession, project: str, block: Block)
     path, content = load(harness).rule_file(os.path.realpath(project), "\n".join((_mark(stored), "", *block.parts)))
     if path in records(home) and _is_ours(harness, path):
         write_atomic(path, content.encode("utf-8", "replace"), MODE)
+
+
+def renew_rule_files(home: str, stored: StoredSession, block: Block) -> None:
+    """Put a session's new block into the rule files that hold its old one."""
+    for path, record in records(home).items():
+        if _mark(stored) in read_bytes(path, LIMIT).decode("utf-8", "replace"):
+            fill_rule_file(home, stored, record["project"], block)
 
 
 def clear_rule_files(home: str, sessions: Iterable[StoredSession]) -> None:
