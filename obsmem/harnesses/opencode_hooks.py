@@ -33,14 +33,15 @@ def read_event(event: str, payload: Mapping[str, Any]) -> HookEvent:
     names a source.
 
     A resumed session whose compaction left it a summary wants the block (source ``compact``), unless the block itself
-    was made the summary; any other has all its words before it (``resume``)."""
+    was made the summary; one that holds nothing but its first prompt is new (``startup``), and any other has all its words
+    before it (``resume``)."""
     session_id = text_of(payload, "sessionID")
     source = text_of(payload, "source") or ("startup" if event == "session.created" else "")
     database = text_of(payload, "db") or _default_database()
     since = 0
     if event == "session.resumed":
         since = _wants_block_since(database, session_id)
-        source = "compact" if since else "resume"
+        source = "compact" if since else "startup" if _is_fresh(database, session_id) else "resume"
     return HookEvent(
         kind=EVENTS.get(event, "other"),
         name=event,
@@ -63,6 +64,16 @@ def _wants_block_since(database: str, session_id: str) -> int:
     except OSError:
         return 0
     return max(1, at) if summary and not summary.startswith(OWN_BLOCK) else 0
+
+
+def _is_fresh(database: str, session_id: str) -> bool:
+    """True where nothing was said before the prompt that is being answered."""
+    from obsmem.harnesses.opencode_database import is_fresh
+
+    try:
+        return is_fresh(database, session_id)
+    except OSError:
+        return False
 
 
 def _default_database() -> str:

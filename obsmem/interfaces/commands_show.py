@@ -12,6 +12,7 @@ from typing import Any
 from obsmem.core.errors import NotFound, SourceMissing, StoreError, UsageError
 from obsmem.core.ids import entry_id, shorten
 from obsmem.core.model import RELEVANCES
+from obsmem.harnesses import REGISTRY
 from obsmem.interfaces.report import age, many, say, say_json, size, table, warn
 from obsmem.memory import recall
 from obsmem.store.archive import StoredSession
@@ -23,9 +24,11 @@ from obsmem.tasks.deliver import make_block
 from obsmem.tasks.deliveries import describe, recent_deliveries
 from obsmem.tasks.doctor import unlogged_trouble
 from obsmem.tasks.entries import find_entry
+from obsmem.tasks.install import is_registered
 from obsmem.tasks.observe import local_clock, observe_clock
 from obsmem.tasks.remember import remember
 from obsmem.tasks.resolve import find, find_session, neighbours, sources_of
+from obsmem.tasks.rotation import lineage
 from obsmem.tasks.store import ARCHIVE, INDEX, MEMORY, Store, open_store
 
 SHOWN = 500  # characters of an entry that ``show`` prints
@@ -108,12 +111,16 @@ def run_sessions(arguments: argparse.Namespace) -> int:
         return 0
     rows = [
         [v["handle"], v["harness"], age(v["updated_at"]), str(v["entries"]), str(v["notes"]), size(v["bytes"]),
-         "" if v["transcript_exists"] else "only here", v["name"] or v["cwd"] or v["id"]]
+         "" if v["transcript_exists"] else "only here", (v["name"] or v["cwd"] or v["id"]) + _continues(v["continues"])]
         for v in values
     ]  # fmt: skip
     for line in table(rows, ["handle", "harness", "grown", "entries", "notes", "size", "", "name"]):
         say(line)
     return 0
+
+
+def _continues(before: list[str]) -> str:
+    return f"  (continues {before[0]}, rotation {len(before)})" if before else ""
 
 
 def _session_value(store: Store, one: StoredSession) -> dict[str, Any]:
@@ -122,7 +129,7 @@ def _session_value(store: Store, one: StoredSession) -> dict[str, Any]:
     value.update(
         updated_at=one.updated_at, entries=one.last_seq + 1, bytes=original, stored_bytes=kept,
         notes=len(store.memory.notes(one.session.handle)), covered_to=store.memory.covered_to(one.session.handle),
-        transcript_exists=os.path.exists(one.session.transcript),
+        transcript_exists=os.path.exists(one.session.transcript), continues=lineage(store, one.session.handle),
     )  # fmt: skip
     return value
 
@@ -251,6 +258,7 @@ def run_status(arguments: argparse.Namespace) -> int:
         say(f"  {value['gaps']} stretches could not be observed (gaps)")
     for block in value["blocks"]:
         say(f"block of {block['handle']}: {block['words']}")
+    say(f"tools for agents: {', '.join(value['tools_registered']) or 'registered nowhere'}")
     if value["trouble"]:
         say(f"trouble: {value['trouble']}")
     for one in value["unlogged_trouble"]:
@@ -304,6 +312,7 @@ def _status_value(store: Store, home: str) -> dict[str, Any]:
             for one, found in recent_deliveries(store)
         ],
         "workers": usage.status_value(store),
+        "tools_registered": [name for name in REGISTRY if is_registered(home, name, os.getcwd())],
         "trouble": log.last_trouble(home, time.time()),
         "unlogged_trouble": [check._asdict() for check in unlogged_trouble(home, os.getcwd())],
         "observe_after_tokens": store.config["observe_after_tokens"],

@@ -11,16 +11,20 @@ import time
 
 from obsmem.system import process
 from obsmem.system.blockfile import (
+    CURRENT,
     DUE,
+    RESUME,
     RETRY,
     begin_making,
     end_making,
     end_waiting,
     freeze,
     freeze_for_resume,
+    held,
     hold_nothing,
     keep,
     kept,
+    read,
     take_part,
     take_retry,
 )
@@ -33,6 +37,7 @@ if TYPE_CHECKING:
 
 RENDER_SECONDS = 8.0  # a block that was never rendered is made within this time, or not at all
 WORK_SECONDS = "6"  # of these, what the maintainer gives itself
+FRESH = ("startup", "clear")  # sources of a start with an empty window
 BUSY = 4  # its exit status where another one prepares this compaction
 
 
@@ -41,21 +46,37 @@ def block_for_start(
 ) -> tuple[str, str]:
     """(text for the model, outcome for the log) of one session-start handler; ``part`` is (k, n) of its ``--part``."""
     number, of = part
+    handoff = _handoff(home, module, what, folder)
+    if handoff:
+        return ("\n".join(handoff), "handoff") if module.KEEPS_BLOCK else _take(folder, handoff, number, of)
     if module.KEEPS_BLOCK:
-        return (
-            ("", "")
-            if what.source in ("startup", "clear", "resume")
-            else _repeat(home, script, folder, work, what.since)
-        )
+        if what.source not in (*FRESH, "resume"):
+            return _repeat(home, script, folder, work, what.since)
+        kept_for_it = read(os.path.join(folder, RESUME))[1]  # a fork of ours begins with a block that it does not hold
+        return "\n".join(kept_for_it), f"{len(kept_for_it)}-parts" if kept_for_it else ""
+    parts: list[str] | None = None
     if what.source == "resume":
         parts = freeze_for_resume(folder, time.time())
-    elif what.source not in ("startup", "clear"):
+    elif what.source not in FRESH:
         parts = _freeze_or_make(home, script, folder, work, number)
     elif _has_no_start_after_compaction(module.NAME):  # any start brings what is due
         parts = freeze(folder, time.time())
-    else:
-        parts = None
     return _take(folder, parts or [], number, of)
+
+
+def _handoff(home: str, module: Hooks, what: HookEvent, folder: str) -> list[str]:
+    """The parts of the handoff that waits for a fresh session here, or that this one was given; none where none is."""
+    stays = module.KEEPS_BLOCK
+    sources = (*FRESH, "resume") if stays else FRESH
+    if what.source not in sources or not os.path.isdir(os.path.join(home, "handoffs")):
+        return []
+    from obsmem.system.handoff_file import KEPT_HANDOFF, handoff_path, take_handoff
+    from obsmem.system.workspace import workspace_of
+
+    if what.source in FRESH and not what.agent_id:
+        path = handoff_path(home, module.NAME, workspace_of(what.cwd))
+        take_handoff(path, folder, KEPT_HANDOFF if stays else CURRENT)
+    return read(os.path.join(folder, KEPT_HANDOFF))[1] if stays else held(folder, time.time()) or []
 
 
 def _has_no_start_after_compaction(name: str) -> bool:

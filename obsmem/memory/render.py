@@ -45,10 +45,14 @@ FILES_MOST = 0.20
 EARLIER_LIMITS = (2_000, 1_200, 600)  # characters of an earlier instruction
 NAMES_LIMITS = (4_000, 2_000, 1_000, 500, 240, 120)  # characters of names a file
 PIN_LIMITS = (PIN_LIMIT, 2_000, 1_000, 500, 240, 120, 60)  # characters of a pin
+TURN_LIMITS = (600, 400, 240, 160, 80)  # characters of a turn
 NUDGE_LEAST = 1_500  # tokens: a smaller block has no room to say how to find more, nor any to borrow
 NOW_LEAST = 120  # tokens: under a small budget the last instruction goes before the shares
 DELIVERY_LENGTH = 8
 CLOSE = "</observational-memory>"
+
+
+TurnLines = Callable[[View, int], list[Line]]  # the lines of turns, each of at most so many characters
 
 
 class Section(NamedTuple):
@@ -78,21 +82,24 @@ def render(
     show: str = "observational-memory notes",
     program: str = "",
     disk: Mapping[str, str] | None = None,
+    preface: str = "",
+    turns: TurnLines | None = None,
     part_bytes: int = PART_BYTES,
     most_parts: int = MOST_PARTS,
 ) -> Block:
     """Render what is remembered of a session in at most ``budget`` tokens.
 
     ``disk`` maps paths to 'changed' or 'gone' (the files now against what was read). ``recall``, ``show`` and ``program``
-    are the commands that work where the agent is; with ``program`` the block says when to search and to pin. A memory that would need more than ``most_parts`` parts is cut down to them.
-    No parts at all where nothing is remembered.
+    are the commands that work where the agent is; with ``program`` the block says when to search and to pin.
+    ``preface`` says something else in that place; ``turns`` puts a section of turns in the place of the notes. A memory
+    that would need more than ``most_parts`` parts is cut down to them. No parts at all where nothing is remembered.
     """
     newest = max([0, *(note.at for note in memory.notes), *(said.at for said in state.instructions)])
     view = View(session.handle, clock, recall, clock(newest)[:10])
-    nudge = _nudge(program) if budget >= NUDGE_LEAST else ""
+    nudge = "\n" + preface if preface else _nudge(program) if budget >= NUDGE_LEAST else ""
     room = budget
     while True:
-        sections = _choose(state, memory, view, room, show, disk or {}, most_parts)
+        sections = _choose(state, memory, view, room - estimate(preface), show, disk or {}, most_parts, turns)
         if not any(section.lines for section in sections):
             return Block((), 0, (), tuple(note.id for note in memory.notes), "")
         block = _pack(session, sections, memory, key, recall, part_bytes, nudge)
@@ -104,14 +111,21 @@ def render(
 
 
 def _choose(
-    state: State, memory: Memory, view: View, budget: int, show: str, disk: Mapping[str, str], most_parts: int
+    state: State,
+    memory: Memory,
+    view: View,
+    budget: int,
+    show: str,
+    disk: Mapping[str, str],
+    most_parts: int,
+    turns: TurnLines | None,
 ) -> list[Section]:
     """Fill the sections in order; what is left over at the end is given to those that could say more, and they are
     filled again."""
     # Markup of the parts, headings and closing lines; a part costs what its wrapper costs.
     room = budget - 75 * min(most_parts, max(1, budget // 2_000)) - 80
     extra = dict.fromkeys(SPARE_SHARES, 0.0)
-    sections, spare = _fill_all(state, memory, view, room, show, disk, extra)
+    sections, spare = _fill_all(state, memory, view, room, show, disk, extra, turns)
     for _ in range(GIVEN_ROUNDS):
         if spare < WORTH_GIVING:
             break
@@ -121,7 +135,7 @@ def _choose(
             **{name: extra[name] + spare * share for name, share in SPARE_SHARES.items()},
             "Pins": extra.get("Pins", 0) + whole,
         }
-        sections, spare = _fill_all(state, memory, view, room, show, disk, extra)
+        sections, spare = _fill_all(state, memory, view, room, show, disk, extra, turns)
     return sections
 
 
@@ -142,7 +156,14 @@ def _pins(memory: Memory, view: View, share: float, room: int) -> tuple[list[Lin
 
 
 def _fill_all(
-    state: State, memory: Memory, view: View, room: int, show: str, disk: Mapping[str, str], extra: Mapping[str, float]
+    state: State,
+    memory: Memory,
+    view: View,
+    room: int,
+    show: str,
+    disk: Mapping[str, str],
+    extra: Mapping[str, float],
+    turns: TurnLines | None = None,
 ) -> tuple[list[Section], int]:
     """Fill each section within its share, what those before it left, and what is ``extra`` for it. Returns the sections
     and the tokens that the last one left."""
@@ -170,9 +191,13 @@ def _fill_all(
         told.update(seq for line in section.lines for seq in line.seqs)
         sections.append(section)
     superseded = {said.seq for said in state.instructions if said.superseded_by is not None}
-    lines = note_lines(memory, short, view, told, superseded)
     rest = int(room * NOTES_SHARE + spare - sum(extra.values()))
-    section, used = _fill("Notes", lines, rest, _rest("Notes", view, show))
+    if turns is not None:
+        lines = _longest(TURN_LIMITS, rest - estimate("## Turns\n"), lambda limit: turns(view, limit))
+    else:
+        lines = note_lines(memory, short, view, told, superseded)
+    name = "Notes" if turns is None else "Turns"
+    section, used = _fill(name, lines, rest, _rest(name, view, show))
     return [*sections, section], rest - used
 
 

@@ -78,8 +78,19 @@ def _source_pins(connection: sqlite3.Connection) -> None:
     connection.execute("ALTER TABLE pins ADD COLUMN evidence TEXT NOT NULL DEFAULT 'user'")
 
 
+def _rotate(connection: sqlite3.Connection) -> None:
+    connection.execute(
+        """CREATE TABLE rotations(
+            no INTEGER PRIMARY KEY, session TEXT NOT NULL, style TEXT NOT NULL, at INTEGER NOT NULL, state TEXT NOT NULL,
+            deliveries TEXT NOT NULL DEFAULT '[]', successor TEXT NOT NULL DEFAULT '', ended_at INTEGER NOT NULL DEFAULT 0)"""
+    )
+    connection.execute("CREATE INDEX rotations_by_session ON rotations(session)")
+    connection.execute("CREATE INDEX rotations_by_successor ON rotations(successor)")
+
+
 MIGRATIONS: tuple[Migration, ...] = (
     ("m001_create", _create),
     ("m002_spend", _spend),
     ("m003_source_pins", _source_pins),
+    ("m004_rotate", _rotate),
 )

@@ -87,7 +87,7 @@ def freeze(folder: str, now: float) -> list[str] | None:
             _move(due, os.path.join(folder, CURRENT), now)
     except OSError:
         pass  # none is due, or somebody else was faster
-    return _held(folder, now)
+    return held(folder, now)
 
 
 def freeze_for_resume(folder: str, now: float) -> list[str] | None:
@@ -99,7 +99,7 @@ def freeze_for_resume(folder: str, now: float) -> list[str] | None:
         _move(os.path.join(folder, RESUME), os.path.join(folder, CURRENT), now)
     except OSError:
         pass  # none waits, or another part's handler was faster
-    return _held(folder, now)
+    return held(folder, now)
 
 
 def _move(path: str, to: str, now: float) -> None:
@@ -107,13 +107,14 @@ def _move(path: str, to: str, now: float) -> None:
     os.replace(path, to)
 
 
-def _held(folder: str, now: float) -> list[str] | None:
+def held(folder: str, now: float) -> list[str] | None:
+    """The parts of the delivery that began within HELD_SECONDS; None where none did."""
     current = os.path.join(folder, CURRENT)
     try:
-        held = abs(now - os.stat(current).st_mtime) <= HELD_SECONDS
+        is_new = abs(now - os.stat(current).st_mtime) <= HELD_SECONDS
     except OSError:
-        held = False
-    return read(current)[1] if held else None
+        is_new = False
+    return read(current)[1] if is_new else None
 
 
 def take_part(folder: str, number: int) -> bool:

@@ -23,6 +23,7 @@ from obsmem.tasks.deliveries import open_delivery, settle
 from obsmem.tasks.drain import drain
 from obsmem.tasks.ingest import ingest, is_database, known_session
 from obsmem.tasks.observe import Done, local_clock, run_passes
+from obsmem.tasks.rotation import link_rotation, renew_rotation
 from obsmem.tasks.rule_files import clear_rule_files, fill_rule_file
 from obsmem.tasks.store import Store
 from obsmem.tasks.upgrade import upgrade
@@ -99,6 +100,7 @@ def catch_up(
             return Done()
         done = drain(store, stored, local_clock, deadline, workers=seconds >= COMPACT_SECONDS)
         write_hook_state(store, stored, source.path)
+        link_rotation(store, stored)
         block = leave_block(store, stored, local_clock, fresh=True)
         if block.parts:
             open_delivery(store, stored)
@@ -124,7 +126,9 @@ def _look(store: Store, harness: str, source: Source, ended: bool) -> Done:
     done = run_passes(store, stored, local_clock)
     done = done.plus(upgrade(store, stored, local_clock, time.monotonic() + UPGRADE_SECONDS))
     write_hook_state(store, stored, source.path)
+    link_rotation(store, stored)
     leave_block(store, stored, local_clock)
+    renew_rotation(store, stored, local_clock)
     settle(store, stored)
     if ended:
         clear_rule_files(store.home, [stored])

@@ -1,0 +1,99 @@
+"""Rotation: a session is marked, and the next fresh window in its workspace goes on with its handoff.
+
+Invariants: a mark is consumed by one session, or ends after a day; while it waits, the handoff is as new as the session's
+last turn; the successor's memory holds its predecessor's notes, and neither copies an entry of the other.
+"""
+
+from __future__ import annotations
+
+import os
+
+from obsmem.core.clock import Clock
+from obsmem.core.errors import NotFound, UsageError
+from obsmem.store.archive import StoredSession
+from obsmem.store.archive_schema import KIND_CODES, SPEAKER_CODES
+from obsmem.store.memory_rotations import CANCELLED, EXPIRED, TAKEN, Rotation
+from obsmem.system import blockfile
+from obsmem.system.blockfile import CURRENT
+from obsmem.system.files import remove
+from obsmem.system.handoff_file import KEPT_HANDOFF, handoff_path, leave_handoff, renew_handoff, waits
+from obsmem.tasks.handoff import handoff_block
+from obsmem.tasks.store import Store
+
+LEAST_TURNS = 5  # a younger session has little to hand over, and its window is not full
+LONGEST_CHAIN = 50
+_HUMAN = f"kind={KIND_CODES['user']} AND speaker={SPEAKER_CODES['human']} AND active=1 AND replaced_by IS NULL"
+
+
+def rotate(store: Store, stored: StoredSession, style: str, clock: Clock, *, force: bool = False) -> Rotation:
+    """Mark a session, and leave its handoff for the next fresh session of its harness in its workspace. A session that is
+    marked already stays so, with a handoff as things are now. Raises UsageError for one that is too young (unless
+    ``force``), NotFound where there is nothing to hand over."""
+    turns = sum(1 for _ in store.archive.entries(stored.no, where=f"{_HUMAN} AND copied=0"))
+    if turns < LEAST_TURNS and not force:
+        raise UsageError(
+            f"Session {stored.session.handle} has {turns} of the {LEAST_TURNS} turns after which rotating is worth it: a "
+            "fresh window would know less. Add --force to do it all the same."
+        )
+    block = handoff_block(store, stored, style, clock)
+    mark = store.memory.begin_rotation(stored.session.handle, style)
+    store.memory.add_delivery(mark.no, block.nonce)
+    leave_handoff(_path(store, stored), block.nonce, block.parts)
+    return mark
+
+
+def cancel_rotation(store: Store, stored: StoredSession) -> Rotation:
+    """Take the mark back. Raises NotFound where none waits."""
+    mark = store.memory.waiting_rotation(stored.session.handle)
+    if mark is None:
+        raise NotFound(f"Session {stored.session.handle} is not marked for rotation.")
+    remove(_path(store, stored))
+    store.memory.end_rotation(mark.no, CANCELLED)
+    return mark
+
+
+def renew_rotation(store: Store, stored: StoredSession, clock: Clock) -> None:
+    """After a turn: bring the handoff of a marked session up to date, or note that it was taken or is too old."""
+    mark = store.memory.waiting_rotation(stored.session.handle)
+    if mark is None:
+        return
+    path = _path(store, stored)
+    if not waits(path):
+        store.memory.end_rotation(mark.no, EXPIRED if os.path.exists(path) else TAKEN)
+        remove(path)
+        return
+    block = handoff_block(store, stored, mark.style, clock)
+    store.memory.add_delivery(mark.no, block.nonce)
+    if not renew_handoff(path, block.nonce, block.parts):
+        store.memory.end_rotation(mark.no, TAKEN)
+
+
+def link_rotation(store: Store, stored: StoredSession) -> None:
+    """Note that a session goes on where another stopped, if it was given a handoff."""
+    handle = stored.session.handle
+    if not store.memory.has_rotations() or store.memory.predecessor(handle):
+        return
+    folder = store.folder_of(stored)
+    given = [blockfile.read(os.path.join(folder, name))[0] for name in (CURRENT, KEPT_HANDOFF)]
+    given += [delivery for delivery, *_ in store.memory.receipts(handle)]
+    for delivery in filter(None, given):
+        mark = store.memory.rotation_of_delivery(delivery)
+        if mark is not None and mark.session != handle and not mark.successor:
+            store.memory.end_rotation(mark.no, TAKEN, handle)
+            return
+
+
+def lineage(store: Store, handle: str) -> list[str]:
+    """The sessions that a session goes on from, the nearest first."""
+    found: list[str] = []
+    current = handle
+    while len(found) < LONGEST_CHAIN:
+        current = store.memory.predecessor(current)
+        if not current or current in found or current == handle:
+            break
+        found.append(current)
+    return found
+
+
+def _path(store: Store, stored: StoredSession) -> str:
+    return handoff_path(store.home, stored.session.harness, stored.session.workspace)
