@@ -72,6 +72,10 @@ HOLDS: Mapping[str, str] = {
     "reach": "how far each derived table has come",
     "cards": "cards",
     "words": "full text of entries, without their words",
+    "facets": "what an entry is filtered by: time, kind, tool, whether it is ours, hash of its text",
+    "tools": "names of tools",
+    "paths": "paths that tool calls name",
+    "entry_paths": "which entry names which path",
 }
 
 
