@@ -16,6 +16,7 @@ def add_windows(commands: Any, add: Callable[..., argparse.ArgumentParser]) -> N
     _session(handoff)
     _style(handoff)
     handoff.add_argument("--budget", type=_budget, metavar="TOKENS", help="most tokens of it (8,000, or the block's)")
+    handoff.add_argument("--folder", default="", metavar="DIR", help="write the record there as files, and point to it")
     rotate = add(commands, "rotate", "commands_windows", "give the next fresh session here the handoff of this one")
     _session(rotate)
     _style(rotate)

@@ -14,6 +14,7 @@ from obsmem.harnesses import load
 from obsmem.interfaces.report import age, many, say, say_json, size, table, warn
 from obsmem.store.archive import StoredSession
 from obsmem.tasks.deliver import command
+from obsmem.tasks.export_folder import export_folder
 from obsmem.tasks.handoff import make_handoff
 from obsmem.tasks.here import find_here
 from obsmem.tasks.look import session_lines
@@ -30,9 +31,12 @@ def run_handoff(arguments: argparse.Namespace) -> int:
     """``handoff [SESSION]``: the text with which a fresh window goes on."""
     with open_store() as store:
         stored = meant(store, arguments.session)
-        text = make_handoff(store, stored, arguments.style, local_clock, budget=arguments.budget)
+        style, pointer = arguments.style, ""
+        if arguments.folder:
+            style, pointer = "pointer", export_folder(store, stored, arguments.folder, local_clock).pointer
+        text = make_handoff(store, stored, style, local_clock, budget=arguments.budget, pointer=pointer)
     if arguments.json:
-        say_json({"session": stored.session.handle, "style": arguments.style, "text": text})
+        say_json({"session": stored.session.handle, "style": style, "text": text})
     else:
         print(text)
     return 0

@@ -1,0 +1,27 @@
+"""``export``: a session as plain files."""
+
+from __future__ import annotations
+
+import argparse
+
+from obsmem.interfaces.report import many, say, say_json
+from obsmem.tasks.export_folder import export_folder
+from obsmem.tasks.observe import local_clock
+from obsmem.tasks.resolve import find_session
+from obsmem.tasks.store import open_store
+
+
+def run_export(arguments: argparse.Namespace) -> int:
+    """``export SESSION --folder DIR``: one page a turn, outputs beside them; again, only what changed."""
+    with open_store(readonly=True) as store:
+        done = export_folder(store, find_session(store, arguments.session), arguments.folder, local_clock)
+    if arguments.json:
+        say_json(done._asdict())
+        return 0
+    below = f", {many(done.subagents, 'sub-agent')}" if done.subagents else ""
+    say(
+        f"{done.folder}: {many(done.turns, 'turn')}{below}, {many(done.files, 'file')}, {done.written} of them written now."
+    )
+    say("To send an agent there:")
+    say(done.pointer)
+    return 0

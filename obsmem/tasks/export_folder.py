@@ -1,0 +1,110 @@
+"""Writing a session as plain files that ``grep`` and ``ls`` read.
+
+Invariants: nothing is written into a folder that holds somebody else's files; a file is replaced in one step, and only
+where its text changed; secrets are masked in all of it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from obsmem.core.clock import Clock
+from obsmem.core.errors import UsageError
+from obsmem.core.model import Entry
+from obsmem.memory.plain import File, Turn, files_of, front_page, pointer_text, turns_of
+from obsmem.store.archive import StoredSession
+from obsmem.system.files import make_folder, read_bytes, write_atomic
+from obsmem.tasks.entries import read_entries
+from obsmem.tasks.store import Store
+
+MARK = ".observational-memory-export"
+BATCH = 2_000  # entries read at a time
+COMPARED = 64 << 20  # bytes of a file that may be there already
+
+
+class Exported(NamedTuple):
+    """What an export wrote: files of ``files`` that changed, turns, sub-agents, and the text that points there."""
+
+    folder: str
+    turns: int
+    files: int
+    written: int
+    subagents: int
+    pointer: str
+
+
+def export_folder(store: Store, stored: StoredSession, folder: str, clock: Clock) -> Exported:
+    """Write a session, and those of its sub-agents below it, into a folder. Raises UsageError for a folder of others."""
+    folder = os.path.abspath(folder)
+    _claim(folder, stored)
+    children = [
+        one
+        for one in store.archive.sessions()
+        if one.session.role == "subagent" and one.session.parent and one.session.parent[0] == stored.session.handle
+    ]
+    turns, files, written = 0, 0, 0
+    below = [f"subagents/{one.session.handle}" for one in children]
+    for path, one in [("", stored), *zip(below, children, strict=True)]:
+        where = os.path.join(folder, *path.split("/")) if path else folder
+        names = below if not path else []
+        pages = list[Turn]()
+        for turn, made in _turns(store, one, clock):
+            pages.append(turn._replace(entries=turn.entries[:1]))
+            files += len(made)
+            written += sum(_write(where, file) for file in made)
+        pointer = pointer_text(where, one.session.handle)
+        written += _write(where, File("README.md", front_page(one.session, pages, names, clock, pointer)))
+        files += 1
+        turns += sum(page.number > 0 for page in pages) if not path else 0
+    return Exported(folder, turns, files, written, len(children), pointer_text(folder, stored.session.handle))
+
+
+def _claim(folder: str, stored: StoredSession) -> None:
+    """Make the folder ours, for this session alone."""
+    mark = os.path.join(folder, MARK)
+    known = read_bytes(mark)
+    name = f"{stored.session.harness}/{stored.session.id}"
+    try:
+        empty = not os.listdir(folder)
+    except FileNotFoundError:
+        empty = True
+    except OSError as error:
+        raise UsageError(
+            f"{folder} cannot be used ({error.strerror}). Name a folder that is empty or not there."
+        ) from error
+    if known:
+        owner = json.loads(known).get("session") if known.startswith(b"{") else ""
+        if owner != name:
+            raise UsageError(f"{folder} holds the export of another session ({owner}). Name another folder.")
+    elif not empty:
+        raise UsageError(f"{folder} is not empty, and nothing in it is ours. Name a folder that is empty or not there.")
+    else:
+        make_folder(folder)
+        write_atomic(mark, json.dumps({"session": name, "version": 1}).encode() + b"\n")
+
+
+def _turns(store: Store, stored: StoredSession, clock: Clock) -> Iterator[tuple[Turn, list[File]]]:
+    for turn in turns_of(_entries(store, stored)):
+        yield turn, files_of(stored.session.handle, turn, clock)
+
+
+def _entries(store: Store, stored: StoredSession) -> Iterator[Entry]:
+    """The newest version of every entry that can be had, with the user's own secrets masked."""
+    for first in range(0, stored.last_seq + 1, BATCH):
+        rows = store.archive.entries(stored.no, first, first + BATCH - 1, "replaced_by IS NULL")
+        for entry in read_entries(store, stored, list(rows), lost=True):
+            yield entry._replace(text=store.mask(entry.text))
+
+
+def _write(folder: str, file: File) -> bool:
+    """Write a file where its text is another one; True if it was."""
+    path = os.path.join(folder, *file.path.split("/"))
+    data = file.text.encode("utf-8", "replace")
+    if read_bytes(path, COMPARED) == data and os.path.exists(path):
+        return False
+    make_folder(os.path.dirname(path))
+    write_atomic(path, data, durable=False)
+    return True

@@ -1,0 +1,79 @@
+"""A session as plain files: every word is there, nothing foreign is touched, again only what changed is written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from obsmem.core.errors import UsageError
+from obsmem.core.ids import entry_id
+from obsmem.core.mask import mask
+from obsmem.harnesses.base import Source
+from obsmem.tasks.discover import find_below
+from obsmem.tasks.export_folder import MARK, export_folder
+from obsmem.tasks.ingest import ingest
+from tests.interfaces.place import DEMO
+from tests.tasks.talk import FORK, entries, fresh, opened, session_of, turns, utc
+from tests.tasks.test_look import KEY
+
+
+@pytest.mark.parametrize("harness", ["claude-code", "codex", "cursor", "opencode"])
+def test_every_word_of_a_session_stands_in_its_folder(harness: str, tmp_path: Path) -> None:
+    with opened() as store:
+        for found in find_below(str(DEMO / harness)):
+            ingest(store, found.harness, Source(*found.source))
+        (stored,) = (one for one in store.archive.sessions() if one.session.role == "main")
+        done = export_folder(store, stored, str(tmp_path / "out"), utc)
+        pages = "\n".join(path.read_text(encoding="utf-8") for path in (tmp_path / "out").rglob("*") if path.is_file())
+        for entry in entries(store, stored):
+            assert mask(entry.text) in pages
+            assert f"[{entry_id(stored.session.handle, entry.seq)}]" in pages
+        assert done.written == done.files > done.turns > 3
+        assert str(tmp_path / "out") in done.pointer
+        assert export_folder(store, stored, str(tmp_path / "out"), utc).written == 0
+
+
+def test_only_what_is_new_is_written(tmp_path: Path) -> None:
+    talk = turns(3)
+    with opened() as store:
+        stored = session_of(store, talk.write(tmp_path))
+        export_folder(store, stored, str(tmp_path / "out"), utc)
+        before = {path: path.stat().st_mtime_ns for path in (tmp_path / "out" / "turns").iterdir()}
+        talk.turn(7)
+        session_of(store, talk.write(tmp_path))
+        done = export_folder(store, fresh(store, stored), str(tmp_path / "out"), utc)
+        assert (done.turns, done.written) == (4, 2), "the new turn, and the front page"
+        assert all(path.stat().st_mtime_ns == time for path, time in before.items())
+
+
+def test_long_outputs_stand_beside_and_secrets_nowhere(tmp_path: Path) -> None:
+    talk = turns(1)
+    output = "\n".join(f"row {number}" for number in range(3_000)) + f"\ntoken {KEY}\n```\nend"
+    talk.run("make", output)
+    with opened() as store:
+        stored = session_of(store, talk.write(tmp_path))
+        export_folder(store, stored, str(tmp_path / "out"), utc)
+        (file,) = (tmp_path / "out" / "outputs").iterdir()
+        text = file.read_text(encoding="utf-8")
+        assert "row 2999" in text and text.rstrip().endswith("end")
+        assert not any(KEY in path.read_text(encoding="utf-8") for path in (tmp_path / "out").rglob("*.*"))
+        assert f"../outputs/{file.name}" in (tmp_path / "out" / "turns" / "0001.md").read_text(encoding="utf-8")
+
+
+def test_a_folder_of_others_is_left_alone(tmp_path: Path) -> None:
+    foreign = tmp_path / "mine"
+    foreign.mkdir()
+    (foreign / "diary.txt").write_text("dear", encoding="utf-8")
+    with opened() as store:
+        stored = session_of(store, turns(1).write(tmp_path))
+        other = session_of(store, turns(1, FORK).write(tmp_path, f"{FORK}.jsonl"))
+        with pytest.raises(UsageError, match="not empty"):
+            export_folder(store, stored, str(foreign), utc)
+        assert [path.name for path in foreign.iterdir()] == ["diary.txt"]
+        export_folder(store, stored, str(tmp_path / "out"), utc)
+        with pytest.raises(UsageError, match="another session"):
+            export_folder(store, other, str(tmp_path / "out"), utc)
+        with pytest.raises(UsageError, match="cannot be used"):
+            export_folder(store, stored, str(foreign / "diary.txt"), utc)
+        assert (tmp_path / "out" / MARK).is_file()
