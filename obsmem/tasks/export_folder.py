@@ -1,13 +1,14 @@
 """Writing a session as plain files that ``grep`` and ``ls`` read.
 
 Invariants: nothing is written into a folder that holds somebody else's files; a file is replaced in one step, and only
-where its text changed; secrets are masked in all of it.
+where its text changed; what the record holds no more goes; secrets are masked in all of it.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -16,12 +17,13 @@ from obsmem.core.errors import UsageError
 from obsmem.core.model import Entry
 from obsmem.memory.plain import File, Turn, files_of, front_page, pointer_text, turns_of
 from obsmem.store.archive import StoredSession
-from obsmem.system.files import make_folder, read_bytes, write_atomic
+from obsmem.system.files import make_folder, read_bytes, remove, write_atomic
 from obsmem.tasks.entries import read_entries
 from obsmem.tasks.store import Store
 
 MARK = ".observational-memory-export"
 BATCH = 2_000  # entries read at a time
+_OURS = re.compile(r"\d{4,}\.(?:md|txt)\Z")
 COMPARED = 64 << 20  # bytes of a file that may be there already
 
 
@@ -50,11 +52,13 @@ def export_folder(store: Store, stored: StoredSession, folder: str, clock: Clock
     for path, one in [("", stored), *zip(below, children, strict=True)]:
         where = os.path.join(folder, *path.split("/")) if path else folder
         names = below if not path else []
-        pages = list[Turn]()
+        pages, kept = list[Turn](), set[str]()
         for turn, made in _turns(store, one, clock):
+            kept.update(file.path for file in made)
             pages.append(turn._replace(entries=turn.entries[:1]))
             files += len(made)
             written += sum(_write(where, file) for file in made)
+        _remove_others(where, kept)
         pointer = pointer_text(where, one.session.handle)
         written += _write(where, File("README.md", front_page(one.session, pages, names, clock, pointer)))
         files += 1
@@ -97,6 +101,15 @@ def _entries(store: Store, stored: StoredSession) -> Iterator[Entry]:
         rows = store.archive.entries(stored.no, first, first + BATCH - 1, "replaced_by IS NULL")
         for entry in read_entries(store, stored, list(rows), lost=True):
             yield entry._replace(text=store.mask(entry.text))
+
+
+def _remove_others(folder: str, kept: set[str]) -> None:
+    """Remove the pages and outputs of an earlier export that this one has no more: what they held was forgotten."""
+    for name in ("turns", "outputs"):
+        where = os.path.join(folder, name)
+        for file in os.listdir(where) if os.path.isdir(where) else []:
+            if f"{name}/{file}" not in kept and _OURS.match(file):
+                remove(os.path.join(where, file))
 
 
 def _write(folder: str, file: File) -> bool:

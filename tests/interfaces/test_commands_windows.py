@@ -71,6 +71,6 @@ def test_resume_starts_the_harness_in_the_sessions_folder(run: Run, stored: Path
 
 def test_an_export_says_what_it_wrote(run: Run, stored: Path, tmp_path: Path) -> None:
     output = run("export", "g3vo", "--folder", str(tmp_path / "out"))
-    assert output.status == 0 and "10 turns" in output.out and "grep -rn" in output.out
+    assert output.status == 0 and "11 turns" in output.out and "grep -rn" in output.out
     assert json.loads(run("export", "g3vo", "--folder", str(tmp_path / "out"), "--json").out)["written"] == 0
     assert run("export", "c7cr", "--folder", str(tmp_path / "out")).status == 2

@@ -12,6 +12,7 @@ from obsmem.core.mask import mask
 from obsmem.harnesses.base import Source
 from obsmem.tasks.discover import find_below
 from obsmem.tasks.export_folder import MARK, export_folder
+from obsmem.tasks.forget import forget_entry
 from obsmem.tasks.ingest import ingest
 from tests.interfaces.place import DEMO
 from tests.tasks.talk import FORK, entries, fresh, opened, session_of, turns, utc
@@ -45,6 +46,20 @@ def test_only_what_is_new_is_written(tmp_path: Path) -> None:
         done = export_folder(store, fresh(store, stored), str(tmp_path / "out"), utc)
         assert (done.turns, done.written) == (4, 2), "the new turn, and the front page"
         assert all(path.stat().st_mtime_ns == time for path, time in before.items())
+
+
+def test_what_was_forgotten_goes(tmp_path: Path) -> None:
+    talk = turns(2)
+    talk.run("make", "\n".join(f"row {number}" for number in range(3_000)))
+    with opened() as store:
+        stored = session_of(store, talk.write(tmp_path))
+        export_folder(store, stored, str(tmp_path / "out"), utc)
+        (output,) = (tmp_path / "out" / "outputs").iterdir()
+        (tmp_path / "out" / "turns" / "mine.md").write_text("a note of the user's", encoding="utf-8")
+        forget_entry(store, entry_id(stored.session.handle, int(output.stem)))
+        export_folder(store, fresh(store, stored), str(tmp_path / "out"), utc)
+        assert not output.exists() and (tmp_path / "out" / "turns" / "mine.md").exists()
+        assert "row 2999" not in (tmp_path / "out" / "turns" / "0002.md").read_text(encoding="utf-8")
 
 
 def test_long_outputs_stand_beside_and_secrets_nowhere(tmp_path: Path) -> None:
