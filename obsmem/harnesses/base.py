@@ -12,9 +12,14 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from obsmem.core.model import Entry, HookAnswer, HookEvent, Session
+
+if TYPE_CHECKING:
+    from obsmem.core.turns import Draft, Written
+    from obsmem.harnesses.forks import Repeats
+    from obsmem.harnesses.skills import Skill
 
 READ_SIZE = 1 << 20
 SNIFF_SIZE = 1 << 16
@@ -76,7 +81,7 @@ class Parsed(NamedTuple):
     """What one record says. Each physical line has entries, or at least one reason in ``skipped``.
 
     ``copied`` marks a record that repeats a parent's history (a fork, a resume into a new file): its entries are
-    aliases, never observed again. ``receipts`` are the delivery marks of our own block found in the record.
+    aliases, never observed again; ``repeats`` is there where our own fork wrote it. ``receipts`` are the delivery marks of our own block found in the record.
     ``disowned`` are earlier lines whose words turn out to be the harness's own (a summariser's answer): they are no
     longer the agent's.
     """
@@ -89,6 +94,7 @@ class Parsed(NamedTuple):
     copied: bool = False
     receipts: tuple[str, ...] = ()
     disowned: tuple[int, ...] = ()
+    repeats: Repeats | None = None
 
 
 class Reader(Protocol):
@@ -147,6 +153,12 @@ class Harness(Hooks, Protocol):
     PROGRAMS: tuple[str, ...]
     """The commands that start it, best first: found on PATH, it is on this machine."""
 
+    RESUME: tuple[str, ...]
+    """The words between its program and a session's id that go on with that session at a terminal."""
+
+    PROMPT: tuple[str, ...]
+    """The words between its program and a first prompt that begin a session with it at a terminal."""
+
     LOGIN_SHELL: bool
     """True if it runs handlers with the user's login shell, else with /bin/sh."""
 
@@ -195,6 +207,32 @@ class Harness(Hooks, Protocol):
 
     def other_ways(self, home: str, project: str) -> list[str]:
         """Ways besides the config file by which this harness calls us already (a plugin), each in a few words."""
+
+    def mcp_config(self, home: str, project: str, name: str, command: str) -> tuple[str, dict[str, Any]]:
+        """The file that names MCP servers, and what goes into it for ours: its name, and the program that it is."""
+
+    def mcp_rule(self, home: str, project: str, name: str, tools: list[str]) -> tuple[str, dict[str, Any]]:
+        """A file and what goes into it, so that the agent may call these tools of our server without asking. ('', {})
+        where no rule is needed."""
+
+    def session_of_call(self, meta: Mapping[str, object]) -> str:
+        """The id of the session that makes a tool's call, from what came with it beside the arguments; '' for none."""
+
+    def folder_of_server(self, environment: Mapping[str, str]) -> str:
+        """The folder that an MCP server serves, where its environment names one; '' for that which it was started in."""
+
+    def skill_file(self, home: str, project: str, skill: Skill) -> tuple[str, str]:
+        """The file by which a user or an agent can call something by name, and what it says."""
+
+    TAKES_SESSIONS: bool
+    """True if it goes on with a session that another program wrote; else ``write_session`` writes a file to begin with."""
+
+    WINDOW: int
+    """Tokens of the window of its usual model, where no session of it says more."""
+
+    def write_session(self, draft: Draft, home: str) -> Written:
+        """Write a session that this harness can go on with, below a home folder: a new file, marked (``forks``), with
+        every tool call followed by its result. Raises OSError where it cannot be written."""
 
 
 def split_lines(source: Source, offset: int, line: int) -> Iterator[Raw]:

@@ -13,7 +13,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from obsmem.core.model import Entry
+from obsmem.core.turns import Draft, Written
 from obsmem.harnesses.base import Link, Raw, Reader, Source, load_objects, no_rule_file, split_lines
+from obsmem.harnesses.claude_code_agent import folder_of_server as folder_of_server
+from obsmem.harnesses.claude_code_agent import mcp_config as mcp_config
+from obsmem.harnesses.claude_code_agent import mcp_rule as mcp_rule
+from obsmem.harnesses.claude_code_agent import session_of_call as session_of_call
+from obsmem.harnesses.claude_code_agent import skill_file as skill_file
 from obsmem.harnesses.claude_code_hooks import CONTEXT_EVENTS as CONTEXT_EVENTS
 from obsmem.harnesses.claude_code_hooks import EVENTS as EVENTS
 from obsmem.harnesses.claude_code_hooks import KEEPS_BLOCK as KEEPS_BLOCK
@@ -27,7 +33,10 @@ ROWS = False
 PARTS = 4
 SHOWS_RECEIPTS = True
 SESSION_VARIABLES = ("CLAUDE_CODE_SESSION_ID",)
+TAKES_SESSIONS = True
+WINDOW = 200_000
 PROGRAMS = ("claude",)
+RESUME, PROMPT = ("--resume",), ()
 LOGIN_SHELL = False
 NEXT_STEP = "Sessions that run already go on without memory: start a new one, or resume one with `claude --continue`."
 PLUGIN = "observational-memory@"  # of a plugin's name in enabledPlugins; the marketplace's name follows
@@ -187,3 +196,10 @@ def other_ways(home: str, project: str) -> list[str]:
         names = plugins if isinstance(plugins, dict) else {}
         found += [f"the plugin {name}" for name, on in names.items() if on and name.startswith(PLUGIN)]
     return sorted(set(found))
+
+
+def write_session(draft: Draft, home: str) -> Written:
+    """Write a session to go on with; see ``claude_code_writer``."""
+    from obsmem.harnesses import claude_code_writer
+
+    return claude_code_writer.write_session(draft, home)

@@ -30,6 +30,9 @@ _BY_REASON: Mapping[str, str] = {
         attachment.content.subject attachment.content.description attachment.content.activeForm
         attachment.displayPath
     """,
+    "the mark of a session that this program wrote as a fork": """
+        .observationalMemoryFork
+    """,
     "a title; kept as the session's name": """
         .aiTitle .agentSetting
     """,

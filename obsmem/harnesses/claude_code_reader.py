@@ -31,6 +31,7 @@ from obsmem.harnesses.base import (
 from obsmem.harnesses.claude_code_blocks import SYNTHETIC, record_entries
 from obsmem.harnesses.claude_code_branches import Branches, History
 from obsmem.harnesses.claude_code_sheet import Sheet, text_of, time_of
+from obsmem.harnesses.forks import KEY, read_mark
 
 Reasons = tuple[str, ...]
 
@@ -132,7 +133,8 @@ class TranscriptReader:
             link = _link(id_, record, sheet)
             leads = link.prompt or (kind == "assistant" and not sheet.side)
             activity += self._branches.add(line, link, leads)
-        return Parsed(tuple(entries), reasons, activity, link, measure, False, delivered)
+        repeats = read_mark(record[KEY]) if KEY in record else None
+        return Parsed(tuple(entries), reasons, activity, link, measure, False, delivered, (), repeats)
 
     def _placed(self, entry: Entry, side: bool) -> Entry:
         """Add what the records before it tell: the tool's name, the first prompt, who speaks in a sub-agent's file."""
@@ -325,6 +327,7 @@ def _joined(parts: list[Parsed], reasons: Reasons) -> Parsed:
         next((part.measure for part in reversed(parts) if part.measure), None),
         False,
         tuple(receipt for part in parts for receipt in part.receipts),
+        repeats=next((part.repeats for part in parts if part.repeats), None),
     )
 
 

@@ -15,7 +15,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from obsmem.core.model import Entry
+from obsmem.core.turns import Draft, Written
 from obsmem.harnesses.base import Link, Raw, Reader, Source, no_rule_file
+from obsmem.harnesses.codex_agent import folder_of_server as folder_of_server
+from obsmem.harnesses.codex_agent import mcp_config as mcp_config
+from obsmem.harnesses.codex_agent import mcp_rule as mcp_rule
+from obsmem.harnesses.codex_agent import session_of_call as session_of_call
+from obsmem.harnesses.codex_agent import skill_file as skill_file
 from obsmem.harnesses.codex_hooks import EVENTS as EVENTS
 from obsmem.harnesses.codex_hooks import KEEPS_BLOCK as KEEPS_BLOCK
 from obsmem.harnesses.codex_hooks import NAME as NAME
@@ -25,7 +31,10 @@ from obsmem.harnesses.codex_hooks import read_event as read_event
 ROWS = False
 SHOWS_RECEIPTS = True
 SESSION_VARIABLES = ("CODEX_THREAD_ID",)
+TAKES_SESSIONS = True
+WINDOW = 258_400
 PROGRAMS = ("codex",)
+RESUME, PROMPT = ("resume",), ()
 LOGIN_SHELL = True
 NEXT_STEP = (
     "Codex runs only handlers that you have trusted, and skips others without a word: start `codex` once and approve "
@@ -94,6 +103,7 @@ IGNORED_KEYS: Mapping[str, str] = {
     "payload.stderr": _TOLD,
     "payload.command": "repeats the command of the call",
     "payload.changes": "repeats the patch of the call",
+    "observationalMemoryFork": "the mark of a session that this program wrote as a fork",
     "image_url": "bytes of an image",
     "payload.images": "bytes of images",
 }
@@ -194,3 +204,10 @@ def trust(home: str, project: str) -> list[tuple[str, str]]:
 def other_ways(home: str, project: str) -> list[str]:
     """None are known."""
     return []
+
+
+def write_session(draft: Draft, home: str) -> Written:
+    """Write a session to go on with; see ``codex_writer``."""
+    from obsmem.harnesses import codex_writer
+
+    return codex_writer.write_session(draft, home)

@@ -29,6 +29,7 @@ from obsmem.harnesses.codex_records import (
     type_of,
     whole_object,
 )
+from obsmem.harnesses.forks import KEY, read_mark
 
 TURNS_KEPT = 200
 CALLS_KEPT = 100
@@ -131,6 +132,8 @@ class Reader:
         else:
             rule = RECORD_RULES.get(kind)
         parsed = rule(self, payload, found, stamp) if rule else _plain(kind, name, found)
+        if KEY in value and (repeats := read_mark(value[KEY])):
+            parsed = parsed._replace(repeats=repeats)
         return parsed._replace(copied=True) if copied else parsed
 
     # --- records about the session ---
@@ -376,4 +379,5 @@ def _joined(parts: list[Parsed], reasons: tuple[str, ...]) -> Parsed:
         measure=next((part.measure for part in reversed(parts) if part.measure), None),
         copied=bool(parts) and all(part.copied for part in parts),
         receipts=tuple(mark for part in parts for mark in part.receipts),
+        repeats=next((part.repeats for part in parts if part.repeats), None),
     )

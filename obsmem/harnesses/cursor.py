@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from obsmem.core.model import Entry, Place, Session
+from obsmem.core.turns import Draft, Written
 from obsmem.harnesses.base import (
     WORKER_MARK,
     Link,
@@ -27,6 +28,11 @@ from obsmem.harnesses.base import (
     receipts,
     split_lines,
 )
+from obsmem.harnesses.cursor_agent import folder_of_server as folder_of_server
+from obsmem.harnesses.cursor_agent import mcp_config as mcp_config
+from obsmem.harnesses.cursor_agent import mcp_rule as mcp_rule
+from obsmem.harnesses.cursor_agent import session_of_call as session_of_call
+from obsmem.harnesses.cursor_agent import skill_file as skill_file
 from obsmem.harnesses.cursor_content import Finding, message, notice, outcome
 from obsmem.harnesses.cursor_database import MAGIC, is_database, left_out, rows, session_ids
 from obsmem.harnesses.cursor_hooks import EVENTS as EVENTS
@@ -42,7 +48,10 @@ from obsmem.harnesses.cursor_text import is_labelled, section_findings, sections
 
 SHOWS_RECEIPTS = False
 SESSION_VARIABLES = ("CURSOR_CONVERSATION_ID",)
+TAKES_SESSIONS = False
+WINDOW = 128_000
 PROGRAMS = ("cursor-agent", "cursor")
+RESUME, PROMPT = ("--resume",), ()
 LOGIN_SHELL = True
 NEXT_STEP = "Cursor reads the file at once; a project's own hooks run only in a workspace that you trust."
 
@@ -341,3 +350,10 @@ def trust(home: str, project: str) -> list[tuple[str, str]]:
 def other_ways(home: str, project: str) -> list[str]:
     """None: a call through the hooks of Claude Code, which Cursor may load too, is recognised and does nothing."""
     return []
+
+
+def write_session(draft: Draft, home: str) -> Written:
+    """Write a session to go on with; see ``cursor_writer``."""
+    from obsmem.harnesses import cursor_writer
+
+    return cursor_writer.write_session(draft, home)

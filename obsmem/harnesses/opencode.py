@@ -14,8 +14,14 @@ from pathlib import Path
 from typing import Any
 
 from obsmem.core.model import Entry
+from obsmem.core.turns import Draft, Written
 from obsmem.harnesses import opencode_database, opencode_document, opencode_rows, opencode_tree
 from obsmem.harnesses.base import SNIFF_SIZE, Link, Raw, Reader, Source, no_rule_file, split_lines
+from obsmem.harnesses.opencode_agent import folder_of_server as folder_of_server
+from obsmem.harnesses.opencode_agent import mcp_config as mcp_config
+from obsmem.harnesses.opencode_agent import mcp_rule as mcp_rule
+from obsmem.harnesses.opencode_agent import session_of_call as session_of_call
+from obsmem.harnesses.opencode_agent import skill_file as skill_file
 from obsmem.harnesses.opencode_hooks import EVENTS as EVENTS
 from obsmem.harnesses.opencode_hooks import KEEPS_BLOCK as KEEPS_BLOCK
 from obsmem.harnesses.opencode_hooks import NAME as NAME
@@ -83,8 +89,11 @@ IGNORED_KEYS: Mapping[str, str] = {
 
 PLUGIN = "file:///ABSOLUTE/PATH/TO/opencode-plugin/observational-memory.js"
 SHOWS_RECEIPTS = False
-SESSION_VARIABLES = ()  # its plugin names the session when it calls
+SESSION_VARIABLES = ("OBSERVATIONAL_MEMORY_OPENCODE_SESSION",)  # which our plugin gives to its shells
+TAKES_SESSIONS = True
+WINDOW = 128_000
 PROGRAMS = ("opencode",)
+RESUME, PROMPT = ("--session",), ("--prompt",)
 LOGIN_SHELL = False
 NEXT_STEP = "OpenCode loads plugins when it starts: start it again."
 
@@ -229,3 +238,10 @@ def other_ways(home: str, project: str) -> list[str]:
         os.path.join(folder, name, "observational-memory.js") for folder in folders for name in ("plugin", "plugins")
     ]
     return [f"the plugin {place}" for place in places if os.path.exists(place)]
+
+
+def write_session(draft: Draft, home: str) -> Written:
+    """Write a session to go on with; see ``opencode_writer``."""
+    from obsmem.harnesses import opencode_writer
+
+    return opencode_writer.write_session(draft, home)

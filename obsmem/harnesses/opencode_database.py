@@ -80,6 +80,30 @@ def last_summary(path: str, session_id: str) -> tuple[str, int]:
     return "", 0
 
 
+def last_model(path: str) -> tuple[str, str]:
+    """(provider, model) of the newest prompt in a database; ('', '') where there is none, or no database."""
+    try:
+        with closing(_Connection(path)) as connection:
+            newest_first = "SELECT data FROM message WHERE data LIKE ? ORDER BY time_created DESC, id DESC LIMIT 20"
+            for message in connection.select(newest_first, '%"role":"user"%'):
+                model = parsed(_as_text(message["data"])).get("model")
+                if isinstance(model, dict) and model.get("providerID") and model.get("modelID"):
+                    return str(model["providerID"]), str(model["modelID"])
+    except OSError:
+        pass
+    return "", ""
+
+
+def is_fresh(path: str, session_id: str) -> bool:
+    """True if a session of its own holds nothing but its first prompt yet. Raises OSError where the database cannot be read."""
+    with closing(_Connection(path)) as connection:
+        session = next(connection.select("SELECT * FROM session WHERE id=?", session_id), {})
+        prompts = connection.select(
+            "SELECT id FROM message WHERE session_id=? AND data LIKE ? LIMIT 2", session_id, '%"role":"user"%'
+        )
+        return bool(session) and not session.get("parent_id") and len(list(prompts)) < 2
+
+
 def _by_time(session: dict[str, Any]) -> tuple[int, str]:
     return _whole(session.get("time_created")), str(session["id"])
 

@@ -55,7 +55,7 @@ class OpenCodeReader:
             self._in_context(entry, record)._replace(active=entry.source_id not in gone) for entry in record.entries
         ]
         marks = [mark for entry in entries if entry.kind == "notice" for mark in receipts(entry.text)]
-        return Parsed(tuple(entries), record.reasons, activity, None, measure, False, tuple(marks))
+        return Parsed(tuple(entries), record.reasons, activity, None, measure, False, tuple(marks), (), record.repeats)
 
     def state(self) -> dict[str, Any]:
         """What must be kept, as JSON, so that a new reader continues where this one ended."""

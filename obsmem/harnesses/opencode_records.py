@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from obsmem.core.model import Entry
 from obsmem.harnesses.base import flatten, load_objects, parse_time, replace_surrogates
+from obsmem.harnesses.forks import KEY, Repeats, read_mark
 from obsmem.harnesses.opencode_document import is_event
 from obsmem.harnesses.opencode_parts import (
     Finding,
@@ -35,7 +36,7 @@ _TOLD = ("permission.asked", "permission.updated", "permission.replied", "questi
 class Record(NamedTuple):
     """``session`` and ``message`` are the infos that the record tells; ``part_ids`` the parts of its message, in order;
     ``belongs`` the message that its entries belong to. ``unvoiced``: its entry is what the human or the agent said, and
-    only the message's own record tells which."""
+    only the message's own record tells which. ``repeats`` is there where our own fork wrote the record."""
 
     entries: tuple[Entry, ...] = ()
     reasons: tuple[str, ...] = ()
@@ -44,6 +45,7 @@ class Record(NamedTuple):
     part_ids: tuple[str, ...] = ()
     belongs: str = ""
     unvoiced: bool = False
+    repeats: Repeats | None = None
 
 
 def interpret(data: bytes) -> Record:
@@ -100,7 +102,7 @@ def _message(value: Mapping[str, Any]) -> tuple[Record, Iterator[Finding]]:
     info, parts = value["info"], value["parts"]
     parts = parts if isinstance(parts, list) else []
     ids = tuple(str(part.get("id") or "") for part in parts if isinstance(part, dict))
-    record = Record(message=info, part_ids=ids, belongs=str(info.get("id") or ""))
+    record = Record(message=info, part_ids=ids, belongs=str(info.get("id") or ""), repeats=_repeats(info, parts))
     return record, _message_words(info, parts)
 
 
@@ -122,7 +124,26 @@ def _row(row: Row) -> tuple[Record, Iterator[Finding]]:
     if row.table == "message":
         return Record(message=value, belongs=row.key), _message_alone(value)
     voice = Voice(row.role, row.summary, row.message_time or row.time_created)
-    return Record(belongs=row.message_id), part_findings(value, voice)
+    return Record(belongs=row.message_id, repeats=_mark(value)), part_findings(value, voice)
+
+
+def _mark(part: Any) -> Repeats | None:
+    """What a part of our own fork repeats."""
+    metadata = part.get("metadata") if isinstance(part, Mapping) else None
+    return read_mark(metadata[KEY]) if isinstance(metadata, Mapping) and KEY in metadata else None
+
+
+def _repeats(info: Mapping[str, Any], parts: list[Any]) -> Repeats | None:
+    """What a message of our own fork repeats: the marks of its parts, one for each of their entries."""
+    marks = [_mark(part) for part in parts]
+    first = next((mark for mark in marks if mark), None)
+    if first is None:
+        return None
+    voice, entries = voice_of(info), []
+    for part, mark in zip(parts, marks, strict=True):
+        count = sum(isinstance(finding, Entry) for finding in part_findings(part, voice))
+        entries += [*(mark.entries if mark else ()), *[""] * count][:count]
+    return first._replace(entries=tuple(entries))
 
 
 def _message_alone(info: Mapping[str, Any]) -> Iterator[Finding]:

@@ -1,7 +1,7 @@
 """The command line: one parser, one table from command to function, one place where failures become sentences.
 
 Commands: install, uninstall, setup, doctor · replay, try, demo, ingest, sync · recall, sessions, show, notes, block,
-status, usage, config · forget, fsck, index, hooks, maintain. ``hook`` is not here: it never loads this module.
+status, usage, config · search, get, around, tool, timeline, file · handoff, rotate, resume, export · pin, unpin, pins, note · fork · mcp · forget, fsck, index, hooks, maintain. ``hook`` is not here: it never loads this module.
 """
 
 from __future__ import annotations
@@ -13,6 +13,13 @@ from collections.abc import Callable
 
 from obsmem import __version__
 from obsmem.core.errors import ObsmemError
+from obsmem.interfaces.arguments_agent import add_serving
+from obsmem.interfaces.arguments_export import add_export
+from obsmem.interfaces.arguments_fix import add_fixing
+from obsmem.interfaces.arguments_fork import add_forking
+from obsmem.interfaces.arguments_look import add_looking
+from obsmem.interfaces.arguments_search import add_search
+from obsmem.interfaces.arguments_windows import add_windows
 from obsmem.interfaces.report import make_streams_safe
 
 DEFAULT_RECALL_TOKENS = 2_000
@@ -37,7 +44,7 @@ def main(arguments: list[str] | None = None) -> int:
     make_streams_safe()
     options = build_parser().parse_args(words)
     try:
-        if options.command not in NEEDS_NO_PACKAGES:
+        if options.command not in (*NEEDS_NO_PACKAGES, "mcp"):  # a server writes nothing unasked
             _record_interpreter()
         status = int(options.run(options))
         sys.stdout.flush()  # a reader that has gone away shows here, and not when Python ends
@@ -146,7 +153,14 @@ def build_parser() -> argparse.ArgumentParser:
     _add_installing(commands)
     _add_reading(commands)
     _add_showing(commands)
+    add_search(commands, _add)
+    add_looking(commands, _add)
+    add_windows(commands, _add)
+    add_export(commands, _add)
     _add_care(commands)
+    add_fixing(commands, _add)
+    add_forking(commands, _add)
+    add_serving(commands, _add)
     return parser
 
 
@@ -179,6 +193,7 @@ def _add_installing(commands: argparse._SubParsersAction[argparse.ArgumentParser
     install.add_argument("--project", action="store_true", help="into the config of the project in this folder")
     install.add_argument("--dry-run", action="store_true", help="only show what would change")
     install.add_argument("--allow-recall", action="store_true", help="let the agent run recall without asking")
+    install.add_argument("--no-mcp", action="store_true", help="do not register the server of the agent's tools")
     install.add_argument("--rule", action="store_true", help="keep the block in a rule file of this folder, too")
     install.add_argument("--yes", action="store_true", help="do not ask")
     uninstall = _add(commands, "uninstall", "commands_install", "take the hooks out again; what is kept stays")

@@ -53,7 +53,9 @@ def block_for_start(
         if what.source not in (*FRESH, "resume"):
             return _repeat(home, script, folder, work, what.since)
         kept_for_it = read(os.path.join(folder, RESUME))[1]  # a fork of ours begins with a block that it does not hold
-        return "\n".join(kept_for_it), f"{len(kept_for_it)}-parts" if kept_for_it else ""
+        if not kept_for_it:
+            return _index(home, module, what, folder)
+        return "\n".join(kept_for_it), f"{len(kept_for_it)}-parts"
     parts: list[str] | None = None
     if what.source == "resume":
         parts = freeze_for_resume(folder, time.time())
@@ -61,7 +63,24 @@ def block_for_start(
         parts = _freeze_or_make(home, script, folder, work, number)
     elif _has_no_start_after_compaction(module.NAME):  # any start brings what is due
         parts = freeze(folder, time.time())
-    return _take(folder, parts or [], number, of)
+    text, outcome = _take(folder, parts or [], number, of)
+    # What is told of the workspace goes with the last handler: a part beside it would pass the limit of one.
+    if number < of or what.source not in ("startup", "resume") or (parts and what.source == "startup"):
+        return text, outcome
+    if text and of > 1:
+        return text, outcome
+    more, told = _index(home, module, what, folder)
+    return "\n".join(filter(None, (text, more))), outcome or told
+
+
+def _index(home: str, module: Hooks, what: HookEvent, folder: str) -> tuple[str, str]:
+    """What is kept of the workspace, for a session that starts, or what others did, for one that goes on."""
+    if not os.path.isdir(os.path.join(home, "workspaces")):
+        return "", ""
+    from obsmem.interfaces.hook_index import index_for_start
+
+    text = index_for_start(home, module, what, folder)
+    return text, "index" if text else ""
 
 
 def _handoff(home: str, module: Hooks, what: HookEvent, folder: str) -> list[str]:

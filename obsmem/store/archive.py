@@ -70,6 +70,14 @@ class Archive:
         assert found is not None
         return found
 
+    def describe(self, session: int, cwd: str, workspace: str, name: str) -> None:
+        """Say of a session that nobody has read yet where it goes on, and what it is called."""
+        with transaction(self.connection):
+            self.connection.execute(
+                "UPDATE sessions SET cwd=?, workspace=?, name=?, updated_at=started_at WHERE no=?",
+                (cwd, workspace, name, session),
+            )
+
     def by_id(self, harness: str, session_id: str) -> StoredSession | None:
         """The session with a harness's own id, if it is known."""
         return self._one(

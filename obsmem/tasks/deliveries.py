@@ -136,7 +136,7 @@ def settle(store: Store, stored: StoredSession) -> Delivery:
         for name in (mark, os.path.join(folder, RETRY), os.path.join(folder, RESUME)):
             remove(name)
         return found
-    _leave_for_resume(folder)
+    leave_for_resume(folder)
     if found.state == "missing" and not found.offered:
         _offer(store, stored, found, occasion)
     elif found.state == "partial":
@@ -149,7 +149,7 @@ def settle(store: Store, stored: StoredSession) -> Delivery:
     return newest_delivery(store, stored)
 
 
-def _leave_for_resume(folder: str) -> None:
+def leave_for_resume(folder: str) -> None:
     """Leave the newest rendering for a resumed session, once for each rendering."""
     if blockfile.read(os.path.join(folder, NEXT))[1]:
         make_due(folder, RESUME)

@@ -186,7 +186,10 @@ class _Reading:
                 entries, skipped = (), (*skipped, "already archived")
         if copied and not self._parent_is_known():
             copied = False  # nobody else observed it, and nobody else can
-        if parsed.link is not None and not copied:
+        repeats = parsed.repeats
+        if repeats is not None and repeats.session == self.stored.session.id:
+            copied = self.origin.is_repeated(raw, repeats)
+        elif parsed.link is not None and not copied:
             copied = self._is_copy(raw, parsed.link)
         if torn:
             skipped = (TORN,)
@@ -299,7 +302,9 @@ class _Reading:
             self._leave_vanished()
         update_cards(self.store, self.store.archive.by_handle(self.stored.session.handle))
         unknown = self.stored.session.parent is None
-        point = self.store.archive.fork_point(self.stored.no) if unknown or self.origin.places else None
+        point = self.origin.point() if unknown else None
+        if point is None and (unknown or self.origin.places) and self.origin.parentage is None:
+            point = self.store.archive.fork_point(self.stored.no)
         if point is not None:
             set_parent(self.store.archive, self.stored.no, *point)
         elif self.reader.parent_id and unknown:
