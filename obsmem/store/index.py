@@ -80,10 +80,11 @@ class Index:
             self.connection.execute("INSERT OR REPLACE INTO reach VALUES(?,?,?,'')", (session, "rewinds", rewinds))
         return True
 
-    def move_reach(self, session: int, what: str, seq: int) -> None:
-        """Note how far something that leaves nothing in these tables has come for a session."""
+    def move_reach(self, session: int, what: str, seq: int, state: Mapping[str, Any] = {}) -> None:
+        """Note how far something that leaves nothing in these tables, or only its ``state``, has come for a session."""
+        kept = json.dumps(state) if state else ""
         with transaction(self.connection):
-            self.connection.execute("INSERT OR REPLACE INTO reach VALUES(?,?,?,'')", (session, what, seq))
+            self.connection.execute("INSERT OR REPLACE INTO reach VALUES(?,?,?,?)", (session, what, seq, kept))
 
     def cards(self, session: int, handle: str, up_to: int | None = None) -> list[Card]:
         """The cards of a session, in order."""

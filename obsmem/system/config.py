@@ -90,6 +90,12 @@ KEYS: dict[str, tuple[Any, dict[str, Any], str]] = {
         "globs of transcript paths or working folders never read",
     ),
     "mask": ([], {"type": "array", "items": {"type": "string"}}, "regular expressions of further secrets to mask"),
+    "mcp_scope": (
+        "workspace",
+        {"enum": ["workspace", "everywhere"]},
+        "whose sessions an agent's tools show: those of its own workspace, or all",
+    ),
+    "start_index": (True, {"type": "boolean"}, "tell a new session what is kept of its workspace"),
     "off": (False, {"type": "boolean"}, "switch memory off"),
 }
 
@@ -97,7 +103,7 @@ KEYS: dict[str, tuple[Any, dict[str, Any], str]] = {
 # The keys that a project's file cannot set.
 USERS_OWN = (
     "workers", "prefer_session_model", "worker_calls_per_day", "worker_tokens_per_day", "worker_retry_minutes", "upgrade",
-    "mask", "exclude", "retention_days", "retention_keep",
+    "mask", "exclude", "retention_days", "retention_keep", "mcp_scope",
 )  # fmt: skip
 
 

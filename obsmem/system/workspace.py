@@ -40,3 +40,17 @@ def _common_folder(folder: str, mark: str) -> str:
         return os.path.realpath(gitdir) if os.path.isdir(gitdir) else ""
     except (OSError, UnicodeDecodeError):
         return ""
+
+
+def root_of(cwd: str) -> str:
+    """The real path of the folder above ``cwd``, or ``cwd`` itself, that a repository or worktree begins in; of ``cwd`` where
+    none does; '' if it does not exist."""
+    if not cwd or not os.path.isdir(cwd):
+        return ""
+    start = folder = os.path.realpath(cwd)
+    while not os.path.exists(os.path.join(folder, ".git")):
+        parent = os.path.dirname(folder)
+        if parent == folder:
+            return start
+        folder = parent
+    return folder

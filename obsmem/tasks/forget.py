@@ -21,8 +21,10 @@ from obsmem.system.files import remove
 from obsmem.system.paths import session_folder
 from obsmem.tasks.entries import find_entry, read_entries
 from obsmem.tasks.renew import sessions_seeing
+from obsmem.tasks.rotation import drop_handoff
 from obsmem.tasks.rule_files import clear_rule_files
 from obsmem.tasks.store import Store
+from obsmem.tasks.workspace_index import forget_in_indexes
 
 DAY = 86_400_000  # milliseconds
 
@@ -72,11 +74,14 @@ def _note_ids(store: Store, where: str, values: tuple[object, ...]) -> set[str]:
 
 
 def _descendants(store: Store, stored: StoredSession) -> list[StoredSession]:
-    """The sessions that inherit from one, however far down: their blocks show its notes."""
+    """The sessions that inherit from one, however far down, as forks or as successors: their blocks show its notes."""
     found, handles = [], {stored.session.handle}
     everybody = store.archive.sessions()
+    before = {
+        one.no: (*(one.session.parent or ())[:1], store.memory.predecessor(one.session.handle)) for one in everybody
+    }
     for _ in everybody:
-        new = [one for one in everybody if one.session.parent and one.session.parent[0] in handles and one not in found]
+        new = [one for one in everybody if handles.intersection(before[one.no]) and one not in found]
         if not new:
             break
         found += new
@@ -95,7 +100,7 @@ def _seeing(store: Store, going: Iterable[StoredPin], ids: Iterable[str]) -> lis
 
 def _forget_memory(store: Store, handle: str) -> None:
     with transaction(store.memory.connection):
-        tables = "reflections drops coverage gaps progress worker_calls blocks receipts decisions"
+        tables = "reflections drops coverage gaps progress worker_calls blocks receipts decisions rotations"
         for table in tables.split(" "):
             store.memory.connection.execute(f"DELETE FROM {table} WHERE session=?", (handle,))
 
@@ -157,13 +162,17 @@ def _folders(store: Store, stored: StoredSession) -> list[str]:
 
 def _wipe(store: Store, touched: Iterable[StoredSession], folders: Iterable[str]) -> None:
     """Take what was removed out of free pages, index, backups, damaged files kept aside, and rendered blocks too."""
+    touched = list(touched)
     store.archive.connection.execute("VACUUM")
     store.memory.connection.execute("VACUUM")
     for stored in touched:
         store.index.forget(stored.no)
     for folder in folders:
         _empty(folder)
+    for stored in touched:
+        drop_handoff(store, stored)
     clear_rule_files(store.home, touched)
+    forget_in_indexes(store, (one.session.handle for one in touched), (one.session.workspace for one in touched))
     store.index.vacuum()
     for name in os.listdir(store.home):
         if ".damaged" in name:

@@ -9,15 +9,17 @@ from __future__ import annotations
 import os
 import time
 
-from obsmem.core.errors import NotFound
+from obsmem.core.errors import NotFound, StoreError
 from obsmem.harnesses import load
 from obsmem.harnesses.base import Source
 from obsmem.store.archive import StoredSession
 from obsmem.system import log, seats
 from obsmem.system.files import free_bytes, remove
+from obsmem.system.indexfile import index_path
 from obsmem.system.lock import hold, try_hold, try_slot
 from obsmem.system.paths import safe_name, session_folder
 from obsmem.system.state import DEFAULT_RATE, State, switched_off, write_state
+from obsmem.system.workspace import workspace_of
 from obsmem.tasks.deliver import leave_block
 from obsmem.tasks.deliveries import open_delivery, settle
 from obsmem.tasks.drain import drain
@@ -27,6 +29,7 @@ from obsmem.tasks.rotation import link_rotation, renew_rotation
 from obsmem.tasks.rule_files import clear_rule_files, fill_rule_file
 from obsmem.tasks.store import Store
 from obsmem.tasks.upgrade import upgrade
+from obsmem.tasks.workspace_index import leave_index
 
 LOWEST_DISK = 64 << 20  # bytes free below which nothing is written
 COMPACT_SECONDS = 18.0  # the hook kills us at 20
@@ -111,6 +114,7 @@ def catch_up(
 def _may_work(store: Store, folder: str, cwd: str) -> bool:
     if switched_off(store.home, cwd) or store.config["off"]:
         write_state(folder, State(off=bool(store.config["off"])))
+        remove(index_path(store.home, workspace_of(cwd)))
         return False
     if free_bytes(store.home) < LOWEST_DISK:
         log.write(store.home, "maintain", outcome="disk-full")
@@ -132,7 +136,16 @@ def _look(store: Store, harness: str, source: Source, ended: bool) -> Done:
     settle(store, stored)
     if ended:
         clear_rule_files(store.home, [stored])
+    _tell_workspace(store, stored)
     return done
+
+
+def _tell_workspace(store: Store, stored: StoredSession) -> None:
+    """Leave what session starts here are told; that it cannot be made must not stop anything else."""
+    try:
+        leave_index(store, stored.session.workspace, stored.session.cwd)
+    except (StoreError, OSError) as error:
+        log.write(store.home, "index", harness=stored.session.harness, outcome=type(error).__name__)
 
 
 def read(store: Store, harness: str, source: Source, *, seconds: float = 10.0) -> StoredSession | None:

@@ -15,6 +15,7 @@ from obsmem.tasks.deliver import leave_block
 from obsmem.tasks.observe import local_clock
 from obsmem.tasks.rule_files import renew_rule_files
 from obsmem.tasks.store import Store
+from obsmem.tasks.workspace_index import renew_index
 
 MOST_RENEWED = 8  # sessions, newest first: a block of an older one is rendered when it is next needed
 
@@ -30,6 +31,8 @@ def renew_blocks(store: Store, pinned: StoredPin) -> int:
         if os.path.exists(os.path.join(folder, RESUME)):
             make_due(folder, RESUME)
         renew_rule_files(store.home, stored, block)
+    if pinned.pin.scope != "session":
+        renew_index(store, pinned.workspace)
     return len(waiting[:MOST_RENEWED])
 
 
