@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 # How much each signal counts. They add up to 1, but for a quoted phrase that a text really holds.
 WEIGHTS: Mapping[str, float] = {
-    "coverage": 0.45, "words": 0.20, "kind": 0.18, "recency": 0.10, "path": 0.07, "phrase": 0.35,
+    "coverage": 0.45, "words": 0.27, "kind": 0.11, "recency": 0.10, "path": 0.07, "phrase": 0.35,
 }  # fmt: skip
 # Human words > notes > what the agent says > calls > their output > the harness's own words.
 KIND_WORTH: Mapping[str, float] = {
@@ -61,9 +61,11 @@ def rank(
 ) -> list[Ranked]:
     """Best first. ``weights`` are those of the question's terms; ``wanted_paths`` the paths that it names; ``now`` in
     milliseconds."""
-    whole = sum(weights) or 1.0
+    found = list(candidates)
+    # What stands nowhere tells nobody apart: it must not make the other signals weigh more.
+    whole = sum(weights[index] for index in frozenset().union(*(one.held for one in found))) or 1.0
     scored = []
-    for one in candidates:
+    for one in found:
         signals = {
             "coverage": sum(weights[index] for index in one.held) / whole,
             "words": min(1.0, max(0.0, one.bm25)),
