@@ -52,6 +52,19 @@ def cancel_rotation(store: Store, stored: StoredSession) -> Rotation:
     return mark
 
 
+def drop_handoff(store: Store, stored: StoredSession) -> None:
+    """Take a session's handoff away, since it may hold what is being forgotten; its mark ends."""
+    mark = store.memory.waiting_rotation(stored.session.handle)
+    path = _path(store, stored)
+    delivery = blockfile.read(path)[0]
+    owner = store.memory.rotation_of_delivery(delivery) if delivery else None
+    if mark is not None or (delivery and owner is None) or (owner and owner.session == stored.session.handle):
+        for name in (path, path + ".old", path + ".new"):
+            remove(name)
+    if mark is not None:
+        store.memory.end_rotation(mark.no, CANCELLED)
+
+
 def renew_rotation(store: Store, stored: StoredSession, clock: Clock) -> None:
     """After a turn: bring the handoff of a marked session up to date, or note that it was taken or is too old."""
     mark = store.memory.waiting_rotation(stored.session.handle)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from obsmem.core.errors import NotFound, UsageError
+from obsmem.core.ids import entry_id
 from obsmem.core.tokens import estimate
 from obsmem.interfaces.arguments_windows import STYLES as CHOICES
 from obsmem.memory.handoff import STYLES
@@ -16,11 +17,12 @@ from obsmem.store.archive import StoredSession
 from obsmem.system import blockfile, handoff_file
 from obsmem.system.blockfile import CURRENT
 from obsmem.system.handoff_file import EXPIRES_SECONDS, handoff_path, renew_handoff, take_handoff, waits
+from obsmem.tasks.forget import forget_entry, forget_session
 from obsmem.tasks.handoff import make_handoff
 from obsmem.tasks.remember import remember
 from obsmem.tasks.rotation import cancel_rotation, lineage, link_rotation, renew_rotation, rotate
 from obsmem.tasks.store import Store
-from tests.tasks.talk import FORK, SESSION, fresh, opened, session_of, turns, utc, watch
+from tests.tasks.talk import FORK, SESSION, entries, fresh, opened, raw_files, session_of, turns, utc, watch
 
 LAST = "Now rename the column to tracking_ref, and only that."
 
@@ -165,3 +167,20 @@ def test_the_successor_remembers_and_the_chain_is_known(tmp_path: Path) -> None:
         take_handoff(path_of(store, second), store.folder_of(third))
         link_rotation(store, third)
         assert lineage(store, third.session.handle) == [second.session.handle, first.session.handle]
+
+
+def test_what_is_forgotten_is_in_no_handoff(tmp_path: Path) -> None:
+    with opened() as store:
+        first = talked(store, tmp_path)
+        rotate(store, first, "notes", utc)
+        second = session_of(store, turns(6, FORK).write(tmp_path, f"{FORK}.jsonl"))
+        assert take_handoff(path_of(store, first), store.folder_of(second))
+        link_rotation(store, second)
+        rotate(store, first, "notes", utc)
+        (said,) = (one for one in entries(store, first) if one.text == LAST)
+        assert any(LAST.encode() in data for data in raw_files(store.home).values())
+        forget_entry(store, entry_id(first.session.handle, said.seq))
+        assert not any(LAST.encode() in data for data in raw_files(store.home).values())
+        assert store.memory.waiting_rotation(first.session.handle) is None
+        forget_session(store, first)
+        assert not lineage(store, second.session.handle) and remember(store, second).notes == ()
