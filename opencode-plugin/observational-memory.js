@@ -18,7 +18,7 @@ import { closeSync, existsSync, openSync, rmSync, writeFileSync } from "node:fs"
 import { homedir, tmpdir } from "node:os"
 import { isAbsolute, join } from "node:path"
 
-const LIMITS = { idle: 10_000, resumed: 13_000, compacting: 30_000, recall: 15_000 } // milliseconds
+const LIMITS = { idle: 10_000, resumed: 13_000, compacting: 30_000, recall: 15_000, tool: 20_000 } // milliseconds
 const MOST_OUTPUT = 1 << 20 // characters of an answer; a block has at most some 40,000
 const ATTEMPTS = 3 // how often a session's block is asked for while the script fails
 const LONGEST_WORD = 64 // characters of an id or a range
@@ -26,6 +26,7 @@ const LONGEST_RANGE = 6_000 // characters, about 2,000 tokens; without a range t
 // The system prompts of OpenCode's own side requests, which are not the session's.
 const SIDE_REQUEST = /^\s*You are a (?:title generator|context summarization agent)/
 const OPENING = "<observational-memory "
+const SESSION = "OBSERVATIONAL_MEMORY_OPENCODE_SESSION" // by it our commands know the session that runs them
 
 export const ObservationalMemory = async (input, options) => {
   const { OBSERVATIONAL_MEMORY_WORKER, OBSERVATIONAL_MEMORY_OFF, OPENCODE_DB } = process.env
@@ -161,6 +162,27 @@ export const ObservationalMemory = async (input, options) => {
     return done.stderr.trim() || `recall gave no answer (${done.failure || `exit status ${done.status}`}).`
   }
 
+  /** Run one of the tools that the script has for agents: its arguments go in as JSON, its answer comes out as text. */
+  const use = async (name, given, context) => {
+    const where = text(context?.directory) || directory
+    const session = text(context?.sessionID)
+    const wanted = Object.fromEntries(Object.entries(given ?? {}).filter(([, value]) => value !== "" && value != null))
+    const done = await call(["mcp", "--call", name], wanted, LIMITS.tool, where, session ? { [SESSION]: session } : {})
+    if (done.stdout) return done.stdout
+    return done.stderr.trim() || `${name} gave no answer (${done.failure || `exit status ${done.status}`}).`
+  }
+
+  const tool = (name, description, args) => ({
+    description,
+    args,
+    execute: async (given, context) => (await guarded((input) => use(name, input, context))(given)) ?? `${name} failed.`,
+  })
+
+  /** What the session's shells run knows which session that is. */
+  const onShell = ({ sessionID }, output) => {
+    if (text(sessionID) && output.env) output.env[SESSION] = sessionID
+  }
+
   return {
     event: guarded(onEvent),
     "chat.message": guarded(onMessage),
@@ -168,6 +190,7 @@ export const ObservationalMemory = async (input, options) => {
     "experimental.compaction.autocontinue": guarded(onContinue),
     "experimental.chat.system.transform": guarded(onSystem),
     "experimental.text.complete": guarded(onText),
+    "shell.env": guarded(onShell),
     tool: {
       recall: {
         description:
@@ -179,6 +202,23 @@ export const ObservationalMemory = async (input, options) => {
         },
         execute: async (given, context) => (await guarded(recall)(given, context)) ?? "recall failed.",
       },
+      memory_search: tool(
+        "search",
+        "Find words in the record of all agent sessions of this workspace, best first, each with its id: names, errors, " +
+          "paths, decisions. Use it before you guess or ask again.",
+        {
+          query: { type: "string", description: "what to look for; any text" },
+          more: { type: "string", description: 'what the answer before gave as more; "" for the first page' },
+        },
+      ),
+      memory_pin: tool(
+        "pin",
+        "Keep words in every memory block from now on. Only for what the user asked to keep, or a lasting decision.",
+        {
+          what: { type: "string", description: "the words, or the id of an entry or note" },
+          scope: { type: "string", description: 'session or workspace; "" for this session' },
+        },
+      ),
     },
   }
 }
@@ -204,7 +244,7 @@ function caller(command, directory) {
   const words = Array.isArray(command) ? command.filter((one) => typeof one === "string") : []
   const line = text(command).replace(/\s+hook\s+opencode\s*$/, "")
   const first = words.length > 0 ? words : line ? [] : [launcher()]
-  return (more, payload, milliseconds, cwd = directory) =>
+  return (more, payload, milliseconds, cwd = directory, variables = {}) =>
     new Promise((resolve) => {
       const [program, rest, shell] = shellLine(first, line, more)
       const done = { status: undefined, stdout: "", stderr: "", failure: "" }
@@ -223,8 +263,9 @@ function caller(command, directory) {
         const folder = existsSync(cwd) ? cwd : homedir()
         // Its own process group: it survives the end of OpenCode, and is killed as a whole at its limit.
         const detached = process.platform !== "win32"
+        const env = { ...process.env, ...variables }
         child = withFile(JSON.stringify(payload), (file) =>
-          spawn(program, rest, { cwd: folder, shell, detached, windowsHide: true, stdio: [file, "pipe", "pipe"] }),
+          spawn(program, rest, { cwd: folder, env, shell, detached, windowsHide: true, stdio: [file, "pipe", "pipe"] }),
         )
       } catch (error) {
         end(String(error?.code ?? "not started"))

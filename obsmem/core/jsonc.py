@@ -57,7 +57,8 @@ def take_out(text: str, is_ours: Callable[[str], bool], kept: Any = None) -> str
     """The text without the items of lists and the members of objects that are ours, and without the lists and objects
     that thereby become empty, unless ``kept`` (the value of an earlier document) has them too.
 
-    An item is ours if it is a string of ours, or has one directly inside it; a member, if its key is a string of ours.
+    An item is ours if it is a string of ours, or has one directly inside it; a member, if its key is a string of ours, or
+    its value an object whose ``command`` is.
     """
     while (root := _parse(text)) is not None and (chain := _find(root, is_ours)):
         text = _remove(text, *_with_emptied(chain, kept))
@@ -272,7 +273,9 @@ def _all(node: Node, is_ours: Callable[[str], bool], above: Chain) -> Iterator[C
     is_list = isinstance(node.value, list)
     for index, child in enumerate(node.children):
         chain = (*above, (node, index))
-        if (is_list and _owns(child.value, is_ours)) or (not is_list and is_ours(child.key)):
+        if (is_list and _owns(child.value, is_ours)) or (
+            not is_list and (is_ours(child.key) or _runs(child.value, is_ours))
+        ):
             yield chain
         else:
             yield from _all(child, is_ours, chain)
@@ -284,6 +287,13 @@ def _owns(value: Any, is_ours: Callable[[str], bool]) -> bool:
     if isinstance(value, dict):
         return any(isinstance(item, str) and is_ours(item) for item in value.values())
     return isinstance(value, list) and any(not isinstance(item, list) and _owns(item, is_ours) for item in value)
+
+
+def _runs(value: Any, is_ours: Callable[[str], bool]) -> bool:
+    """True of an object whose ``command`` is ours: a line, or a list of words that begins with it."""
+    command = value.get("command") if isinstance(value, dict) else None
+    first = command[0] if isinstance(command, list) and command else command
+    return isinstance(first, str) and is_ours(first)
 
 
 def _with_emptied(chain: Chain, kept: Any) -> tuple[Node, int]:

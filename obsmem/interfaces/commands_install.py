@@ -64,6 +64,8 @@ def run_install(arguments: argparse.Namespace) -> int:
         done.append(_finish(home, plan, project, quiet=arguments.json))
     if done and not arguments.json:
         say(f"observer: {_observer()}")
+        if not arguments.no_mcp and (lack := environment.lacks_mcp()):
+            say(f"no tools for the agent were registered: {lack}; then run install again")
     return _report(arguments.json, done, failed)
 
 
@@ -71,7 +73,12 @@ def _plan(
     home: str, names: list[str], project: str, arguments: argparse.Namespace
 ) -> tuple[list[Plan], dict[str, str]]:
     plans, failed = [], {}
-    asked = {"allow_recall": arguments.allow_recall, "rule_project": os.getcwd() if arguments.rule else ""}
+    with_server = not arguments.no_mcp and not environment.lacks_mcp()
+    asked = {
+        "allow_recall": arguments.allow_recall,
+        "rule_project": os.getcwd() if arguments.rule else "",
+        "with_server": with_server,
+    }
     for name in names:
         try:
             plans.append(installing.plan_install(home, name, project, **asked))
@@ -85,6 +92,11 @@ def _show(plans: list[Plan]) -> None:
         for change in plan.all_changes:
             if change.before != change.after:
                 say(installing.difference(change))
+        for one in plan.skills:
+            if one.is_needed:
+                say(f"a command file for {plan.harness}: {one.path}")
+            elif one.foreign:
+                say(f"left as it is: {one.path} ({one.foreign})")
 
 
 def _finish(home: str, plan: Plan, project: str, *, quiet: bool) -> dict[str, Any]:
@@ -101,6 +113,10 @@ def _finish(home: str, plan: Plan, project: str, *, quiet: bool) -> dict[str, An
             say(f"  {_trials(trials)}")
         for line in wrong:
             say(f"  ✗ {line}")
+        if plan.server:
+            say(f"  the agent's tools are registered in {plan.server}")
+        elif plan.no_server:
+            say(f"  ! the agent's tools are not registered: {plan.no_server}")
         for way in load(plan.harness).other_ways(installing.user_home(), os.getcwd()):
             say(f"  ! also called by {way}: keep one of the two, or each block comes twice")
         if plan.rule_file:
@@ -138,7 +154,15 @@ def _observer() -> str:
 
 def _value(plan: Plan, what: str) -> dict[str, Any]:
     changes = [{"path": change.path, "diff": installing.difference(change)} for change in plan.all_changes]
-    return {"harness": plan.harness, "outcome": what, "changes": changes, "recall_allowed": plan.recall}
+    return {
+        "harness": plan.harness,
+        "outcome": what,
+        "changes": changes,
+        "recall_allowed": plan.recall,
+        "server": plan.server,
+        "no_server": plan.no_server,
+        "skills": [{"path": one.path, "left_alone": one.foreign} for one in plan.skills],
+    }
 
 
 def _report(as_json: bool, done: list[dict[str, Any]], failed: dict[str, str]) -> int:

@@ -17,6 +17,9 @@ from obsmem.system.launcher import record_interpreter
 
 NEEDED = {"yaml": "pyyaml", "jsonschema": "jsonschema", "platformdirs": "platformdirs", "filelock": "filelock"}
 REQUIREMENTS = ("pyyaml>=6", "jsonschema>=4", "platformdirs>=3", "filelock>=3.12")
+MCP = "mcp"  # what only the tools for agents need
+MCP_LEAST = 2  # the version from which on our server runs with it
+MCP_REQUIREMENT = f"{MCP}>={MCP_LEAST}"
 ENVIRONMENT = "venv"
 INSTALL_SECONDS = 600
 LOOK_SECONDS = 20
@@ -53,6 +56,23 @@ def look(python: str) -> tuple[tuple[int, ...], list[str]] | None:
     return tuple(version), [NEEDED[name] for name in missing]
 
 
+def lacks_mcp() -> str:
+    """What to do so that this interpreter can serve an agent's tools, '' where it can."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        found = version(MCP)
+    except PackageNotFoundError:
+        found = ""
+    if found.partition(".")[0].isdigit() and int(found.partition(".")[0]) >= MCP_LEAST:
+        return ""
+    what = f"has only version {found} of it" if found else "does not have it"
+    return (
+        f"they need the Python package {MCP}, version {MCP_LEAST} or newer, and {sys.executable} {what}. "
+        f"Run: {sys.executable} -m pip install '{MCP_REQUIREMENT}'"
+    )
+
+
 def set_up(home: str) -> str:
     """Record an interpreter that has the packages: this one, else that of an environment which is made for it. Returns
     its path. Raises ObsmemError with the reason in one sentence."""
@@ -73,6 +93,13 @@ def set_up(home: str) -> str:
         "pip could not get the packages (no package registry can be reached from here, or it refused). Run setup again "
         "with a network, or name a mirror in PIP_INDEX_URL",
     )
+    try:
+        _run(
+            [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-input", MCP_REQUIREMENT],
+            "",
+        )
+    except ObsmemError:
+        pass  # all but the agent's tools works without it, and install says what is missing
     record_interpreter(home, python)
     return python
 

@@ -1,8 +1,9 @@
-"""The launchers: a few lines of shell in the data folder. One is what every hook config calls, one runs ``recall``.
+"""The launchers: a few lines of shell in the data folder. One is what every hook config calls, one runs ``recall``, one
+serves an agent's tools.
 
 Invariant: the first one's path and the text of the hook configs never change, so that a harness which trusts a hook by the hash of
 its command goes on trusting it after an upgrade; what an upgrade changes is the launcher's content. Where nothing can
-be run it exits 0. The second one runs with no environment at all, so that an agent can call it from a sandbox.
+be run it exits 0. The others run with no environment at all, so that an agent can call them from a sandbox.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from obsmem.system.process import INTERPRETER_FILE
 
 LAUNCHER = "launch"
 RECALL = "recall"
+SERVER = "mcp"
 EXECUTABLE = 0o700
 
 
@@ -29,6 +31,11 @@ def launcher_path(home: str) -> str:
 def recall_path(home: str) -> str:
     """Where the launcher of ``recall`` lies on this platform."""
     return os.path.join(home, RECALL + (".cmd" if sys.platform == "win32" else ""))
+
+
+def server_path(home: str) -> str:
+    """Where the launcher of the server of an agent's tools lies on this platform."""
+    return os.path.join(home, SERVER + (".cmd" if sys.platform == "win32" else ""))
 
 
 def quoted(path: str) -> str:
@@ -67,7 +74,24 @@ def launcher_text(home: str, script: str) -> str:
 def write_recall(home: str, script: str) -> str:
     """Write the launcher of ``recall``, which runs under the interpreter that is recorded when it is called."""
     path = recall_path(home)
-    _write(path, _recall_for_windows(home, script) if sys.platform == "win32" else _recall_for_shell(home, script))
+    _write(
+        path,
+        _command_for_windows(home, script, RECALL)
+        if sys.platform == "win32"
+        else _command_for_shell(home, script, RECALL),
+    )
+    return path
+
+
+def write_server(home: str, script: str) -> str:
+    """Write the launcher of the server, which runs under the interpreter that is recorded when it is called."""
+    path = server_path(home)
+    _write(
+        path,
+        _command_for_windows(home, script, SERVER)
+        if sys.platform == "win32"
+        else _command_for_shell(home, script, SERVER),
+    )
     return path
 
 
@@ -111,30 +135,33 @@ def _for_windows(home: str, python: str, script: str) -> str:
     )
 
 
-def _recall_for_shell(home: str, script: str) -> str:
+_PURPOSE = {RECALL: "prints the exact words behind an id", SERVER: "gives an agent its tools over the record"}
+
+
+def _command_for_shell(home: str, script: str, command: str) -> str:
     return f"""#!/bin/sh
-# Written by observational-memory: prints the exact words behind an id.
+# Written by observational-memory: {_PURPOSE[command]}.
 {HOME_VARIABLE}={shlex.quote(home)}
 export {HOME_VARIABLE}
 script={shlex.quote(script)}
 if [ ! -f "$script" ]; then
-    echo "The program that recalls is gone from $script. Install observational-memory again." >&2
+    echo "The program that this runs is gone from $script. Install observational-memory again." >&2
     exit 1
 fi
 recorded=
 [ -r "${HOME_VARIABLE}/{INTERPRETER_FILE}" ] && recorded=$(cat "${HOME_VARIABLE}/{INTERPRETER_FILE}")
 for python in "$recorded" {shlex.quote(sys.executable)} python3 python; do
-    [ -n "$python" ] && command -v "$python" >/dev/null 2>&1 && exec "$python" "$script" recall "$@"
+    [ -n "$python" ] && command -v "$python" >/dev/null 2>&1 && exec "$python" "$script" {command} "$@"
 done
-echo "No Python was found to recall with. Install Python 3.10 or newer." >&2
+echo "No Python was found to run it with. Install Python 3.10 or newer." >&2
 exit 1
 """
 
 
-def _recall_for_windows(home: str, script: str) -> str:
+def _command_for_windows(home: str, script: str, command: str) -> str:
     return (
         "@echo off\r\n"
-        "rem Written by observational-memory: prints the exact words behind an id.\r\n"
+        f"rem Written by observational-memory: {_PURPOSE[command]}.\r\n"
         f'set "{HOME_VARIABLE}={home}"\r\n'
-        f'"{sys.executable}" "{script}" recall %*\r\n'
+        f'"{sys.executable}" "{script}" {command} %*\r\n'
     )

@@ -10,19 +10,30 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import stat
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
-from obsmem.core import jsonc
+from obsmem.core import jsonc, tomltables
 from obsmem.core.errors import ConfigError, ObsmemError
 from obsmem.system.files import PRIVATE_FILE, make_folder, read_bytes, remove, write_atomic
-from obsmem.system.launcher import calls, launcher_path, recall_path
+from obsmem.system.launcher import calls, launcher_path, recall_path, server_path
+from obsmem.system.paths import APP
 
 FOLDER = "install"
 RECORD = "record.json"
 Records = dict[str, dict[str, Any]]
 LIMIT = 16 << 20  # bytes; a config file that is larger is not one
+
+
+# How harnesses write a rule about one tool of a server.
+_RULE = re.compile(rf"mcp__{APP}__\w+|Mcp\({APP}:\w+\)")
+
+
+def _form(path: str) -> Any:
+    """What edits files of this kind: by the ending, TOML or JSON."""
+    return tomltables if path.endswith(".toml") else jsonc
 
 
 class Change(NamedTuple):
@@ -42,9 +53,9 @@ class Change(NamedTuple):
 
 
 def recognise_ours(home: str) -> Callable[[str], bool]:
-    """What tells our entries from others: they name a launcher of this data folder."""
-    launchers = (launcher_path(home), recall_path(home))
-    return lambda text: any(calls(text, one) for one in launchers)
+    """What tells our entries from others: they name a launcher of this data folder, or are rules about our server's tools."""
+    launchers = (launcher_path(home), recall_path(home), server_path(home))
+    return lambda text: any(calls(text, one) for one in launchers) or _RULE.fullmatch(text) is not None
 
 
 def read_config(path: str) -> bytes | None:
@@ -61,7 +72,7 @@ def read_config(path: str) -> bytes | None:
 
 
 def value_of(path: str) -> Any:
-    """The value in a config file; {} where there is none, or none that can be understood."""
+    """The value in a JSON config file; {} where there is none, or none that can be understood."""
     try:
         return jsonc.load(_decode(path, read_config(path) or b""))
     except (ConfigError, ValueError):
@@ -77,12 +88,15 @@ def plan_change(home: str, harness: str, path: str, additions: Iterable[Mapping[
     text = _decode(path, before or b"")
     additions = list(additions)
     try:
-        expected = jsonc.count(_merged("", additions), is_ours)
-        if before is not None and jsonc.count(text, is_ours) == expected and _merged(text, additions) == text:
-            base = _base(home, harness, before, record, text, is_ours)
+        form = _form(path)
+        expected = form.count(_merged(path, "", additions), is_ours)
+        if before is not None and form.count(text, is_ours) == expected and _merged(path, text, additions) == text:
+            base = _base(home, harness, path, before, record, text, is_ours)
             return Change(path, before, before, base, record is not None)
-        base = _base(home, harness, before, record, text, is_ours)
-        after = _merged(_decode(path, base or b""), additions)
+        base = _base(home, harness, path, before, record, text, is_ours)
+        after = _merged(path, _decode(path, base or b""), additions)
+        if form.count(after, is_ours) < expected:
+            raise ValueError("something else has the name that our entry needs; rename or remove that")
     except ValueError as error:
         raise ConfigError(
             f"{path} is not what its harness reads ({error}). Nothing was changed; correct it first."
@@ -165,6 +179,7 @@ def records(home: str, harness: str) -> Records:
 def _base(
     home: str,
     harness: str,
+    path: str,
     now: bytes | None,
     record: Mapping[str, Any] | None,
     text: str,
@@ -175,17 +190,18 @@ def _base(
         return None
     if record and _digest(now) == record["sha256_after"] and (backup := _backup(home, harness, record)) is not None:
         return backup if record["existed"] else None
-    if not jsonc.count(text, is_ours):
+    if not _form(path).count(text, is_ours):
         return now
-    rest = _without_ours(home, harness, text, record)
-    return None if record and not record["existed"] and rest.strip() == "{}" else rest.encode("utf-8")
+    rest = _without_ours(home, harness, path, text, record)
+    return None if record and not record["existed"] and rest.strip() in ("{}", "") else rest.encode("utf-8")
 
 
-def _without_ours(home: str, harness: str, text: str, record: Mapping[str, Any] | None) -> str:
+def _without_ours(home: str, harness: str, path: str, text: str, record: Mapping[str, Any] | None) -> str:
     """A text without our entries; lists and objects that were there before us stay, even if they are empty."""
     backup = _backup(home, harness, record) if record else None
-    kept = jsonc.load(backup.decode("utf-8")) if backup else None
-    return jsonc.take_out(text, recognise_ours(home), kept)
+    form = _form(path)
+    kept = jsonc.load(backup.decode("utf-8")) if backup and form is jsonc else None
+    return str(form.take_out(text, recognise_ours(home), kept))
 
 
 def _restore(home: str, harness: str, path: str, record: Mapping[str, Any]) -> str:
@@ -202,14 +218,14 @@ def _restore(home: str, harness: str, path: str, record: Mapping[str, Any]) -> s
 def _cut(home: str, harness: str, path: str, now: bytes, record: Mapping[str, Any]) -> str:
     text = _decode(path, now)
     try:
-        if not jsonc.count(text, recognise_ours(home)):
+        if not _form(path).count(text, recognise_ours(home)):
             return ""
-        rest = _without_ours(home, harness, text, record)
+        rest = _without_ours(home, harness, path, text, record)
     except ValueError as error:
         raise ConfigError(
             f"{path} is not understood ({error}). Take the entries with {home!r} out of it by hand."
         ) from error
-    if record and not record["existed"] and rest.strip() == "{}":
+    if record and not record["existed"] and rest.strip() in ("{}", ""):
         remove(path)
         return "removed, as nothing else is in it"
     _replace(path, rest.encode("utf-8"), _mode(path))
@@ -221,9 +237,10 @@ def _backup(home: str, harness: str, record: Mapping[str, Any]) -> bytes | None:
     return data if _digest(data) == record["sha256_before"] else None
 
 
-def _merged(text: str, additions: Iterable[Mapping[str, Any]]) -> str:
+def _merged(path: str, text: str, additions: Iterable[Mapping[str, Any]]) -> str:
+    form = _form(path)
     for addition in additions:
-        text = jsonc.merge(text, addition)
+        text = form.merge(text, addition)
     return text
 
 

@@ -25,6 +25,7 @@ from obsmem.system.state import switched_off
 from obsmem.tasks.ask import make_worker
 from obsmem.tasks.deliver import command, installed_script
 from obsmem.tasks.doctor_hooks import check_harnesses, check_programs
+from obsmem.tasks.doctor_mcp import check_server
 from obsmem.tasks.doctor_store import check_databases, check_deliveries, check_workers
 from obsmem.tasks.finding import BROKEN, GOOD, WARNING, Check
 from obsmem.tasks.install import still_named
@@ -220,6 +221,7 @@ CHECKS: tuple[tuple[str, Callable[[Where], Iterator[Check]]], ...] = (
     ("interpreter", _interpreter),
     ("launcher", _launcher),
     ("hooks", lambda where: check_harnesses(where.home, where.cwd)),
+    ("tools", lambda where: check_server(where.home, where.cwd)),
     ("programs", lambda where: check_programs()),
     ("disk", _disk),
     ("store", lambda where: check_databases(where.home)),

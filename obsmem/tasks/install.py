@@ -13,12 +13,21 @@ import shutil
 from typing import Any, NamedTuple
 
 from obsmem.core import jsonc
-from obsmem.core.errors import ObsmemError
+from obsmem.core.errors import ConfigError, ObsmemError
 from obsmem.harnesses import REGISTRY, load
-from obsmem.system.files import remove
-from obsmem.system.launcher import launcher_path, quoted, recall_path, write_launcher, write_recall
+from obsmem.system.files import read_bytes, remove
+from obsmem.system.launcher import (
+    calls,
+    launcher_path,
+    quoted,
+    recall_path,
+    server_path,
+    write_launcher,
+    write_recall,
+    write_server,
+)
 from obsmem.system.notice import WELCOME
-from obsmem.system.paths import safe_name
+from obsmem.system.paths import APP, safe_name
 from obsmem.tasks.config_files import (
     Change,
     plan_change,
@@ -32,11 +41,17 @@ from obsmem.tasks.config_files import (
 )
 from obsmem.tasks.deliver import installed_script
 from obsmem.tasks.rule_files import make_rule_file, plan_rule_file, remove_rule_files
+from obsmem.tasks.skill_files import SkillFile, plan_skills, remove_skills, write_skills
+
+# The tools of our server that only read: a rule may allow them.
+MOST_CONFIG = 16 << 20  # bytes of a config file
+READING_TOOLS = ["recall", "search", "file", "timeline", "get", "around", "tool", "notes", "status"]
 
 
 class Plan(NamedTuple):
     """What an install would do for one harness. ``config`` is the hook config; ``recall`` says whether a rule allows it;
-    ``rule_file`` is the file for the block, of the folder ``project``, where that was asked for."""
+    ``rule_file`` is the file for the block, of the folder ``project``, where that was asked for. ``server`` is the file that
+    registers the server of the agent's tools, '' where it is not to be, ``no_server`` why it cannot be."""
 
     harness: str
     changes: tuple[Change, ...]
@@ -44,6 +59,9 @@ class Plan(NamedTuple):
     recall: bool
     rule_file: Change | None = None
     project: str = ""
+    server: str = ""
+    no_server: str = ""
+    skills: tuple[SkillFile, ...] = ()
 
     @property
     def all_changes(self) -> tuple[Change, ...]:
@@ -53,7 +71,7 @@ class Plan(NamedTuple):
     @property
     def is_needed(self) -> bool:
         """False where everything is in place."""
-        return any(change.is_needed for change in self.all_changes)
+        return any(change.is_needed for change in self.all_changes) or any(one.is_needed for one in self.skills)
 
 
 def user_home() -> str:
@@ -82,10 +100,16 @@ def expected_config(home: str, harness: str) -> dict[str, Any]:
 
 
 def plan_install(
-    home: str, harness: str, project: str = "", *, allow_recall: bool = False, rule_project: str = ""
+    home: str,
+    harness: str,
+    project: str = "",
+    *,
+    allow_recall: bool = False,
+    rule_project: str = "",
+    with_server: bool = True,
 ) -> Plan:
     """Work out what installing changes, and change nothing. ``project`` is a folder, '' for the user's own config;
-    ``rule_project`` is one whose rule file is to hold the block, '' for none.
+    ``rule_project`` is one whose rule file is to hold the block, '' for none; ``with_server`` registers the server.
 
     Raises ObsmemError where it cannot be done.
     """
@@ -94,20 +118,60 @@ def plan_install(
     if not path:
         raise ObsmemError(f"This copy has nothing to install for {harness}. Install from a checkout of the project.")
     config = expected_config(home, harness)
-    additions = {os.path.realpath(path): [config]}
-    rule_path, rule = module.recall_rule(user_home(), project, quoted(recall_path(home)))
-    has_rule = bool(rule_path) and jsonc.holds(value_of(rule_path), rule, recognise_ours(home))
-    if rule_path and (allow_recall or has_rule):  # once allowed, it stays so
-        additions.setdefault(os.path.realpath(rule_path), []).append(rule)
-    changes = tuple(plan_change(home, harness, one, parts) for one, parts in additions.items())
+    rules = _rules(home, harness, project, with_server=with_server)
+    is_allowed = bool(rules) and (allow_recall or _has_rule(home, rules))  # once allowed, it stays so
+    parts = [(path, config), *(rules if is_allowed else [])]
+    server, entry = module.mcp_config(user_home(), project, APP, server_path(home)) if with_server else ("", {})
+    refused = ""
+    try:
+        changes = _changes(home, harness, [*parts, (server, entry)] if server else parts)
+    except ConfigError as error:
+        if not server:
+            raise
+        changes = _changes(home, harness, parts)  # what stands in the way of the server keeps hooks from nothing
+        server, refused = "", str(error)
     rule_file = plan_rule_file(home, harness, rule_project) if rule_project else None
-    return Plan(harness, changes, config, bool(rule_path) and (allow_recall or has_rule), rule_file, rule_project)
+    skills = plan_skills(home, harness, user_home(), project)
+    return Plan(harness, changes, config, is_allowed, rule_file, rule_project, server, refused, skills)
+
+
+def _rules(home: str, harness: str, project: str, *, with_server: bool) -> list[tuple[str, dict[str, Any]]]:
+    """The files and rules that let the agent recall, and call the tools that only read, unasked."""
+    module = load(harness)
+    rules = [module.recall_rule(user_home(), project, quoted(recall_path(home)))]
+    if with_server:
+        rules.append(module.mcp_rule(user_home(), project, APP, READING_TOOLS))
+    return [(path, rule) for path, rule in rules if path]
+
+
+def _has_rule(home: str, rules: list[tuple[str, dict[str, Any]]]) -> bool:
+    return any(jsonc.holds(value_of(path), rule, recognise_ours(home)) for path, rule in rules)
+
+
+def _changes(home: str, harness: str, parts: list[tuple[str, dict[str, Any]]]) -> tuple[Change, ...]:
+    additions: dict[str, list[dict[str, Any]]] = {}
+    for path, part in parts:
+        additions.setdefault(os.path.realpath(path), []).append(part)
+    return tuple(plan_change(home, harness, path, ours) for path, ours in additions.items())
+
+
+def is_registered(home: str, harness: str, project: str = "") -> bool:
+    """True if the user's or the project's config of a harness names the server of this data folder."""
+    module = load(harness)
+    paths = {module.mcp_config(user_home(), where, APP, "")[0] for where in ("", project)}
+    return any(_calls_server(home, path) for path in paths if path)
+
+
+def _calls_server(home: str, path: str) -> bool:
+    text = read_bytes(path, MOST_CONFIG).decode("utf-8", "replace")
+    return calls(text, server_path(home))
 
 
 def carry_out(home: str, plan: Plan) -> None:
     """Write what was planned, launchers first. Raises ObsmemError; then the harness is left as it was."""
     write_launcher(home, installed_script())
     write_recall(home, installed_script())
+    write_server(home, installed_script())
     done = []
     try:
         for change in plan.changes:
@@ -115,6 +179,7 @@ def carry_out(home: str, plan: Plan) -> None:
                 done.append((change, write_change(home, plan.harness, change)))
         if plan.rule_file and plan.rule_file.is_needed:
             make_rule_file(home, plan.harness, plan.project, plan.rule_file)
+        write_skills(home, plan.harness, plan.skills)
     except (ObsmemError, OSError):
         for change, old in reversed(done):
             undo_change(home, plan.harness, change, old)
@@ -137,10 +202,14 @@ def uninstall(home: str, harness: str, project: str = "") -> list[tuple[str, str
     """Take our entries out of every config file of a harness; returns (file, what was done). Raises ConfigError."""
     module = load(harness)
     paths = [module.config_file(user_home(), where) for where in dict.fromkeys(["", project])]
-    paths += [module.recall_rule(user_home(), where, "")[0] for where in dict.fromkeys(["", project])]
+    for where in dict.fromkeys(["", project]):
+        paths.append(module.recall_rule(user_home(), where, "")[0])
+        paths.append(module.mcp_config(user_home(), where, APP, "")[0])
+        paths.append(module.mcp_rule(user_home(), where, APP, [])[0])
     whole = [os.path.realpath(path) for path in paths if path]
     known = records(home, harness)
-    done = [(path, take_back(home, harness, path)) for path in dict.fromkeys([*known, *whole])]
+    done = remove_skills(home, harness, user_home(), project)
+    done += [(path, take_back(home, harness, path)) for path in dict.fromkeys([*known, *whole])]
     remove_empty({folder for record in known.values() for folder in record["folders"]})
     remove(os.path.join(home, WELCOME, safe_name(harness)))
     return [(path, what) for path, what in done if what] + remove_rule_files(home, harness)
@@ -152,6 +221,7 @@ def still_named(home: str, project: str = "") -> list[str]:
     for name in REGISTRY:
         module = load(name)
         paths = [*records(home, name), *(module.config_file(user_home(), where) for where in ("", project))]
+        paths += [module.mcp_config(user_home(), where, APP, "")[0] for where in ("", project)]
         for path in dict.fromkeys(os.path.realpath(path) for path in paths if path):
             if any(map(recognise_ours(home), jsonc.strings(value_of(path)))) or _names_in_text(home, path):
                 found.append(path)
@@ -159,11 +229,12 @@ def still_named(home: str, project: str = "") -> list[str]:
 
 
 def remove_launchers(home: str, project: str = "") -> list[str]:
-    """Remove both launchers unless a config file still calls one; returns those files."""
+    """Remove the launchers unless a config file still calls one; returns those files."""
     named = still_named(home, project)
     if not named:
         remove(launcher_path(home))
         remove(recall_path(home))
+        remove(server_path(home))
         try:
             os.rmdir(os.path.join(home, WELCOME))
         except OSError:

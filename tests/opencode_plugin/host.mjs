@@ -18,6 +18,7 @@ const hooks = await module.default(input ?? { directory: process.cwd() }, option
 
 async function run([name, given, output]) {
   try {
+    if (name === "tool") return { result: hooks.tool ? await hooks.tool[given].execute(...output) : null }
     if (name === "recall") return { result: hooks.tool ? await hooks.tool.recall.execute(given, output) : null }
     if (name === "keys") return { result: [...Object.keys(hooks), ...Object.keys(hooks.tool ?? {})].sort() }
     if (name === "wait") return { result: await new Promise((end) => original(end, given)) }

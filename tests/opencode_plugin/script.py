@@ -18,6 +18,7 @@ def main() -> int:
     folder, words = Path(sys.argv[1]), sys.argv[2:]
     payload = json.loads(sys.stdin.read() or "null")
     record = {"words": words, "payload": payload, "pid": os.getpid(), "folder": os.getcwd()}
+    record["session"] = os.environ.get("OBSERVATIONAL_MEMORY_OPENCODE_SESSION", "")
     (folder / f"call-{time.time_ns()}-{os.getpid()}.json").write_text(json.dumps(record), encoding="utf-8")
     answers = json.loads((folder / "answers.json").read_text(encoding="utf-8"))
     session = payload.get("sessionID", "") if isinstance(payload, dict) else ""

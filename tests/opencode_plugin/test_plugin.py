@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from obsmem.harnesses.base import OWN_BLOCK
+from obsmem.harnesses.opencode import SESSION_VARIABLES
 
 HERE = Path(__file__).parent
 PLUGIN = HERE.parents[1] / "opencode-plugin" / "observational-memory.js"
@@ -24,7 +25,7 @@ pytestmark = pytest.mark.skipif(NODE is None, reason="node is not installed")
 EVENT, MESSAGE, TEXT = "event", "chat.message", "experimental.text.complete"
 COMPACTING, CONTINUE = "experimental.session.compacting", "experimental.compaction.autocontinue"
 SYSTEM = "experimental.chat.system.transform"
-HOOKS = (EVENT, MESSAGE, TEXT, COMPACTING, CONTINUE, SYSTEM)
+HOOKS = (EVENT, MESSAGE, TEXT, COMPACTING, CONTINUE, SYSTEM, "shell.env")
 SUMMARISER = "You are somebody who sums up."
 AGENT = "You are an agent."
 
@@ -121,7 +122,7 @@ def test_the_tool_answers_odd_arguments_in_words(host: Host) -> None:
 
 def test_it_has_the_hooks_that_opencode_calls(host: Host) -> None:
     (keys,) = host.run(["keys"])
-    assert keys["result"] == sorted([*HOOKS, "tool", "recall"])
+    assert keys["result"] == sorted([*HOOKS, "tool", "recall", "memory_search", "memory_pin"])
 
 
 @pytest.mark.parametrize("name", ["OBSERVATIONAL_MEMORY_WORKER", "OBSERVATIONAL_MEMORY_OFF"])
@@ -342,3 +343,24 @@ def test_the_database_is_the_one_that_opencode_uses(host: Host, named: str, expe
     host.run(request())
     (call,) = host.calls()
     assert call["payload"]["db"] == (str(host.folder / expected) if expected.startswith("data") else expected)
+
+
+def test_a_tool_hands_its_arguments_over_as_json_and_names_its_session(host: Host) -> None:
+    host.answers["mcp"] = {"stdout": "[7c2e.1] found\n"}
+    words = 'it\'s "$HOME" `ls` ; rm -rf \n--raw'
+    context = {"sessionID": "ses_1", "directory": str(host.folder)}
+    search = ["tool", "memory_search", [{"query": words, "more": ""}, context]]
+    pin = ["tool", "memory_pin", [{"what": words, "scope": "workspace"}, context]]
+    found = [one["result"] for one in host.run(search, pin)]
+    assert found == ["[7c2e.1] found\n"] * 2
+    first, second = host.calls()
+    assert (first["words"], first["payload"]) == (["mcp", "--call", "search"], {"query": words})
+    assert (second["words"], second["payload"]) == (["mcp", "--call", "pin"], {"what": words, "scope": "workspace"})
+    assert first["session"] == second["session"] == "ses_1"
+
+
+def test_a_shell_is_told_which_session_runs_it(host: Host) -> None:
+    told, untold = host.run(
+        ["shell.env", {"sessionID": "ses_1", "cwd": "/"}, {"env": {"A": "b"}}], ["shell.env", {"cwd": "/"}, {"env": {}}]
+    )
+    assert told["output"]["env"] == {"A": "b", SESSION_VARIABLES[0]: "ses_1"} and untold["output"]["env"] == {}

@@ -203,7 +203,8 @@ def test_the_launcher_stays_while_another_harness_calls_it(world: Path) -> None:
     installed(world, "claude-code")
     installed(world, "codex")
     install.uninstall(data(world), "codex")
-    assert install.remove_launchers(data(world)) == [os.path.realpath(world / ".claude" / "settings.json")]
+    named = [os.path.realpath(world / name) for name in (".claude.json", os.path.join(".claude", "settings.json"))]
+    assert sorted(install.remove_launchers(data(world))) == sorted(named)
     assert os.path.exists(launcher_path(data(world)))
 
 
