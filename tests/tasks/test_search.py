@@ -12,12 +12,15 @@ from obsmem.core.clock import read_minute
 from obsmem.core.errors import NotFound, UsageError
 from obsmem.core.finds import Hits, Query
 from obsmem.store.archive import StoredSession
+from obsmem.tasks import words
 from obsmem.tasks.forget import forget_entry
 from obsmem.tasks.here import live_from
 from obsmem.tasks.search import search
 from obsmem.tasks.store import Store
 from obsmem.tasks.words import index_all, index_words
+from tests.harnesses.test_opencode_rows import Database
 from tests.tasks.talk import SESSION, Talk, entries, fresh, opened, session_of, utc, watch
+from tests.tasks.test_rows import finish_tool, read
 
 OTHER = "5e551011-0000-4000-8000-0000000000b7"
 NOW = read_minute("2026-03-05 14:30")
@@ -238,6 +241,39 @@ def test_copies_in_a_fork_are_not_found_twice(store: Store, tmp_path: Path) -> N
     for _ in range(2):
         assert [hit.session for hit in ask(store, "legacy").hits] == [one.session.handle]
         index_all(store, float("inf"))
+
+
+def test_a_replaced_version_is_not_found_before_and_after_the_index_knows(store: Store, tmp_path: Path) -> None:
+    database = Database(tmp_path / "opencode.db")
+    database.talk()
+    first = read(store, database)
+    index_words(store, first)
+    finish_tool(database, "made the ocelot")
+    newer = read(store, database)
+    replaced = {row.seq for row in store.archive.entries(newer.no, where="replaced_by IS NOT NULL")}
+    assert replaced
+    for _ in range(2):
+        for mode in ("words", "exact"):
+            found = ids(ask(store, "make", mode=mode, limit=50))
+            assert found and not {int(name.rpartition(".")[2]) for name in found} & replaced
+        assert ids(ask(store, "ocelot")) == ids(ask(store, "ocelot", mode="exact"))
+        index_words(store, newer)
+
+
+def test_the_index_is_the_same_whatever_the_batches_were(
+    store: Store, sessions: tuple[StoredSession, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def rows() -> list[object]:
+        numbers = [row.no for stored in sessions for row in store.archive.entries(stored.no)]
+        return [store.index.search.facets(numbers), ids(ask(store, "parser config", limit=50, own=True))]
+
+    index_all(store, float("inf"))
+    whole = rows()
+    store.rebuild_index()
+    monkeypatch.setattr(words, "BATCH", 1)
+    index_all(store, float("inf"))
+    assert rows() == whole
+    assert all(facet.tool == "Bash" for facet in whole[0].values() if facet.kind == "tool_result")  # type: ignore[attr-defined]
 
 
 def test_pages_follow_each_other_while_entries_arrive(store: Store, tmp_path: Path) -> None:
