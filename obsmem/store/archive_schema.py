@@ -86,4 +86,13 @@ def _count_rewinds(connection: sqlite3.Connection) -> None:
     connection.execute("ALTER TABLE sessions ADD COLUMN rewinds INTEGER NOT NULL DEFAULT 0")
 
 
-MIGRATIONS: tuple[Migration, ...] = (("m001_create", _create), ("m002_count_rewinds", _count_rewinds))
+def _keep_originals(connection: sqlite3.Connection) -> None:
+    # What another store sent masked: the hash that the record has where it was read, by which it is known again.
+    connection.execute("CREATE TABLE originals(entry INTEGER PRIMARY KEY, sha256 BLOB NOT NULL)")
+
+
+MIGRATIONS: tuple[Migration, ...] = (
+    ("m001_create", _create),
+    ("m002_count_rewinds", _count_rewinds),
+    ("m003_keep_originals", _keep_originals),
+)
