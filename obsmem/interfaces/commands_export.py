@@ -1,9 +1,10 @@
-"""``export``: a session as plain files."""
+"""``export``: a session as plain files, or sessions as a bundle."""
 
 from __future__ import annotations
 
 import argparse
 
+from obsmem.core.errors import UsageError
 from obsmem.interfaces.report import many, say, say_json
 from obsmem.tasks.export_folder import export_folder
 from obsmem.tasks.observe import local_clock
@@ -13,8 +14,14 @@ from obsmem.tasks.store import open_store
 
 def run_export(arguments: argparse.Namespace) -> int:
     """``export SESSION --folder DIR``: one page a turn, outputs beside them; again, only what changed."""
+    if arguments.bundle:
+        from obsmem.interfaces.commands_bundle import run_export_bundle
+
+        return run_export_bundle(arguments)
+    if len(arguments.session) > 1:
+        raise UsageError("--folder takes one session: export each into a folder of its own, or all with --bundle FILE.")
     with open_store(readonly=True) as store:
-        done = export_folder(store, find_session(store, arguments.session), arguments.folder, local_clock)
+        done = export_folder(store, find_session(store, arguments.session[0]), arguments.folder, local_clock)
     if arguments.json:
         say_json(done._asdict())
         return 0
