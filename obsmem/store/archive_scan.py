@@ -89,10 +89,13 @@ def rows_by_number(archive: Archive, numbers: Sequence[int]) -> dict[int, EntryR
     return {row[0]: entry_row(row) for row in rows}
 
 
-def with_sides(archive: Archive, session: int) -> frozenset[int]:
-    """Row numbers of a session's entries whose whole output stands in a file of its own."""
+def beyond_bytes(archive: Archive, session: int) -> frozenset[int]:
+    """Row numbers of a session's entries whose texts hold more than their records' bytes: whole output in a file of its own,
+    words that a reader puts around the numbers of a boundary."""
+    low, high = row_number(session, 0), row_number(session + 1, 0) - 1
     rows = archive.connection.execute(
-        "SELECT entry FROM sides WHERE entry BETWEEN ? AND ?", (row_number(session, 0), row_number(session + 1, 0) - 1)
+        "SELECT entry FROM sides WHERE entry BETWEEN ? AND ? UNION SELECT no FROM entries WHERE no BETWEEN ? AND ? AND kind=?",
+        (low, high, low, high, KIND_CODES["boundary"]),
     )
     return frozenset(row[0] for row in rows)
 

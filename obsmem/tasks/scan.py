@@ -18,7 +18,7 @@ from obsmem.core.model import Entry
 from obsmem.memory.own import is_own_call, is_own_text
 from obsmem.store.archive import StoredSession
 from obsmem.store.archive_rows import EntryRow
-from obsmem.store.archive_scan import Group, Wanted, calls_before, groups, rows_in, with_sides
+from obsmem.store.archive_scan import Group, Wanted, beyond_bytes, calls_before, groups, rows_in
 from obsmem.store.archive_schema import row_number
 from obsmem.tasks.entries import read_entries
 from obsmem.tasks.store import Store
@@ -76,7 +76,7 @@ class Scan:
                 break
         for stretch, found in planned:
             self.at = row_number(stretch.stored.no, stretch.last + 1)
-            sides = with_sides(archive, stretch.stored.no)
+            sides = beyond_bytes(archive, stretch.stored.no)
             for group in found:
                 if time.monotonic() >= self.deadline:
                     return

@@ -136,9 +136,13 @@ def test_no_question_raises_and_exact_finds_every_text(
 
 
 def test_a_piece_of_any_text_is_found_exactly_wherever_it_was_cut(
-    store: Store, sessions: tuple[StoredSession, ...]
+    store: Store, sessions: tuple[StoredSession, ...], tmp_path: Path
 ) -> None:
-    index_words(store, sessions[0])  # the other one is looked through
+    index_words(store, sessions[0])  # the others are looked through
+    third = Talk("5e551011-0000-4000-8000-0000000000d3")
+    third.turn(1)
+    third.compact()  # whose words are put around a number
+    sessions = (*sessions, fresh(store, session_of(store, third.write(tmp_path))))
     for stored in sessions:
         for entry in entries(store, stored):
             for start in range(0, len(entry.text) - 8, 11):
