@@ -40,7 +40,7 @@ DATABASES: Mapping[str, Any] = {
 }
 # What is lost with a table that nothing else can give again.
 _PRECIOUS_TEXT = (
-    "sessions sources segments entries rows sides tombstones"
+    "sessions sources segments entries rows sides tombstones originals"
     " notes note_entries reflections reflection_notes drops pins coverage gaps progress worker_calls"
 )
 PRECIOUS = frozenset(_PRECIOUS_TEXT.split())
@@ -54,6 +54,7 @@ HOLDS: Mapping[str, str] = {
     "measures": "context sizes that the provider reported",
     "sides": "entries whose whole output is archived apart",
     "tombstones": "hashes of what was forgotten",
+    "originals": "entries that came masked, and what their records hash to where they were read",
     "worker_calls": "every request to a worker and how it ended",
     "coverage": "observed stretches",
     "gaps": "stretches that nobody could observe",

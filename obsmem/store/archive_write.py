@@ -265,10 +265,12 @@ class SourceWriter:
             number = row_number(self.session, seq)
             if run("SELECT 1 FROM entries WHERE no=? AND active=0", (number,)).fetchone():
                 self.archive.count_rewind(self.session)
+            digest = hashlib.sha256(record.data).digest()  # another store may have sent it masked
             run(
-                "UPDATE entries SET source=?, segment=?, start=?, line=?, active=1 WHERE no=?",
-                (self.row.no, segment, start, record.line, number),
+                "UPDATE entries SET source=?, segment=?, start=?, size=?, sha256=?, line=?, active=1 WHERE no=?",
+                (self.row.no, segment, start, len(record.data), digest, record.line, number),
             )
+            run("DELETE FROM originals WHERE entry=?", (number,))
 
     def _replace_row(self, record: Pending, first: int, last: int) -> None:
         """A row of a database has a new version: the entries of the old one point to their successor."""
@@ -391,14 +393,16 @@ def positions(archive: Archive, source: int) -> dict[tuple[int, int], int]:
 
 def known_records(archive: Archive, session: int, source: int) -> dict[bytes, list[tuple[int, ...]]]:
     """Hash of a record -> seqs of its entries, once for each time that it stands in another file of this session."""
-    files = {row.no for row in archive.sources(session) if row.kind == "file"} - {source}
+    files = {row.no for row in archive.sources(session) if row.kind in ("file", "bundle")} - {source}
+    masked = dict(archive.connection.execute("SELECT entry, sha256 FROM originals")) if files else {}
     places: dict[tuple[int, int], list[EntryRow]] = {}
     for entry in archive.entries(session) if files else ():
         if entry.source in files:
             places.setdefault((entry.segment, entry.start), []).append(entry)
     found: dict[bytes, list[tuple[int, ...]]] = {}
     for rows in places.values():
-        found.setdefault(rows[0].sha256, []).append(tuple(row.seq for row in rows))
+        digest = masked.get(rows[0].no, rows[0].sha256)
+        found.setdefault(digest, []).append(tuple(row.seq for row in rows))
     return found
 
 

@@ -315,7 +315,8 @@ class _Reading:
         there = {
             row.no
             for row in self.store.archive.sources(self.stored.no)
-            if row.kind == "file" and row.path != self.source.path and os.path.exists(row.path)
+            if row.kind == "bundle"  # what another store sent stands in no file here
+            or (row.kind == "file" and row.path != self.source.path and os.path.exists(row.path))
         }
         vanished: list[int] = []
         for seqs in (seqs for places in self.known.values() for seqs in places):

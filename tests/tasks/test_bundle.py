@@ -124,6 +124,19 @@ def test_a_secret_does_not_leave_and_its_record_is_still_known_again(tmp_path: P
         assert TOKEN.encode() in gzip.decompress(raw)
 
 
+def test_a_transcript_that_appears_here_later_gives_no_second_entries(tmp_path: Path) -> None:
+    talk = turns(2)
+    talk.user(f"The token is {TOKEN}, use it for the release.")
+    with store_at(tmp_path / "a") as a, store_at(tmp_path / "b") as b:
+        stored = filled(a, tmp_path / "t", talk)
+        import_path(b, str(bundle(a, tmp_path / "one.omb")))
+        talk.agent("Released with it.")
+        there = filled(b, tmp_path / "here", talk)
+        texts = [one.text for one in entries(b, there)]
+        assert texts == [*(one.text for one in entries(a, stored)), "Released with it."]
+        assert all(one.active for one in entries(b, there)) and check(b) == []
+
+
 def test_entry_ids_follow_the_handle_that_the_session_has_here(tmp_path: Path) -> None:
     with store_at(tmp_path / "a") as a, store_at(tmp_path / "b") as b:
         stored = filled(a, tmp_path / "t", turns(3))
