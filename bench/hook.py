@@ -30,9 +30,12 @@ from bench.compact import many_notes
 from bench.corpus import PROJECT
 from bench.facts import Goal
 from obsmem.system.blockfile import GIVEN, make_due, write_next
+from obsmem.system.files import remove, write_atomic
+from obsmem.system.indexfile import KEPT, MAGIC, TIME, index_path
 from obsmem.system.paths import HOME_VARIABLE, session_folder
 from obsmem.system.seats import wait_until_free
 from obsmem.system.state import State, write_state
+from obsmem.system.workspace import workspace_of
 
 PYTHON = os.path.realpath(sys.executable)
 SCRIPT = str(PROJECT / "observational_memory.py")
@@ -196,6 +199,33 @@ def delivering(folder: str, count: int) -> dict[str, Any]:
     return figures
 
 
+def beginning(folder: str, count: int) -> dict[str, Any]:
+    """Medians of a SessionStart hook of a new session that is told of its workspace, and of a bare start."""
+    home, session = os.path.join(folder, "home"), os.path.join(folder, f"{SESSION}.jsonl")
+    sessions = [
+        ("sessions", f"h{number:03d}", f'- h{number:03d} (x, {TIME}1{TIME}): "{"word " * 18}"') for number in range(6)
+    ]
+    files = [("files", "", f"- src/folder/module_{number}.py") for number in range(12)]
+    since = [
+        ("since", str(number), "x", f"id{number}", "abcd", f'- abcd: "{"word " * 40}"') for number in range(12, 0, -1)
+    ]
+    rows = ["\t".join(row) for row in [("head", "word " * 90), *since, *sessions, *files]]
+    write_atomic(index_path(home, workspace_of(folder)), "\n".join([MAGIC, *rows]).encode())
+    payload = os.path.join(folder, "start.json")
+    known = {"session_id": SESSION, "transcript_path": session, "cwd": folder}
+    more = {"hook_event_name": "SessionStart", "source": "startup"}
+    Path(payload).write_text(json.dumps({**known, **more}), encoding="utf-8")
+    world = World(home, payload, payload)
+    mark = os.path.join(session_folder(home, HARNESS, session, SESSION), KEPT)
+    told = ["hook", HARNESS, "SessionStart", "--part", "4/4"]
+    figures = pairs("SessionStart, the index", told, world, payload, count, lambda: remove(mark))
+    quiet = pairs("SessionStart, startup, another part", START, world, payload, count)
+    remove(mark)
+    if b"observational-memory index" not in run([PYTHON, "-I", "-S", SCRIPT, *told], world, payload)[1]:
+        raise SystemExit("SessionStart told nothing at the end: its figure is not that of an index")
+    return {**figures, "another_part": quiet}
+
+
 def main() -> int:
     """Run the bench."""
     parser = argparse.ArgumentParser(prog="python -m bench.hook", description=__doc__)
@@ -210,6 +240,8 @@ def main() -> int:
         prompt = pairs("prompt, nothing owed", PROMPT, world, world.stop, options.pairs)
         started = starting(os.path.join(folder, "starting"), options.pairs)
         start = delivering(os.path.join(folder, "delivering"), options.pairs)
+        os.makedirs(os.path.join(folder, "beginning"))
+        began = beginning(os.path.join(folder, "beginning"), options.pairs)
         ours, bare = loaded_modules(world)
         added = sorted(set(ours) - set(bare))
         print(f"modules after Stop: {len(ours)}, of which a bare start has {len(bare)}; added: {' '.join(added)}")
@@ -218,10 +250,11 @@ def main() -> int:
         Goal("Stop, nothing to do / a bare start", stop["ratio"], 1.5, at_most=True),
         Goal("Stop that starts a maintainer / a bare start", started["ratio"], 2.5, at_most=True),
         Goal("SessionStart, a part / a bare start", start["ratio"], 2.0, at_most=True),
+        Goal("SessionStart, the index / a bare start", began["ratio"], 3.0, at_most=True),
     ):
         print(goal.line())
     if options.json:
-        figures = {"machine": machine, "stop": stop, "prompt": prompt, "stop_starting": started, "session_start": start, "modules": ours, "added": added, "system_calls": calls}  # fmt: skip
+        figures = {"machine": machine, "stop": stop, "prompt": prompt, "stop_starting": started, "session_start": start, "index": began, "modules": ours, "added": added, "system_calls": calls}  # fmt: skip
         facts.write(options.json, figures)
     return 0
 

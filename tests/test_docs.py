@@ -19,8 +19,8 @@ import obsmem
 from obsmem.core import errors, mask, tokens
 from obsmem.harnesses import REGISTRY, TURN_ENDS, base, load
 from obsmem.interfaces import hook
-from obsmem.system import blockfile, config, environment, launcher, log, notice, paths, process, seats, state
-from obsmem.tasks import config_files, rule_files, store
+from obsmem.system import blockfile, config, environment, indexfile, launcher, log, notice, paths, process, seats, state
+from obsmem.tasks import config_files, rule_files, skill_files, store
 from obsmem.tasks.ask import make_worker
 from tests import docs_tables
 from tests.docs_tables import ROOT, SPAN, SPEC
@@ -40,8 +40,8 @@ PLUGIN_FILE = ROOT / "hooks/claude-code/hooks.json"
 # What the small files and folders of a store are called, with what names them in the code.
 PLACES = (
     store.ARCHIVE, store.MEMORY, store.INDEX, "backups", "sessions", "locks", seats.WAITING, "key", process.INTERPRETER_FILE, launcher.LAUNCHER,
-    launcher.RECALL, config_files.FOLDER, rule_files.RECORD, environment.ENVIRONMENT, notice.WELCOME, notice.LACKS_PACKAGES,
-    state.OFF_FILE, "log.txt",
+    launcher.RECALL, launcher.SERVER, skill_files.RECORD, config_files.FOLDER, rule_files.RECORD, environment.ENVIRONMENT, notice.WELCOME, notice.LACKS_PACKAGES,
+    state.OFF_FILE, "log.txt", indexfile.FOLDER,
 )  # fmt: skip
 SESSION_FILES = (
     state.STATE_FILE,
@@ -55,6 +55,8 @@ SESSION_FILES = (
     blockfile.RETRIED,
     state.OPEN_FILE,
     blockfile.GIVEN + "<occasion>-<part>",
+    indexfile.KEPT,
+    indexfile.GIVEN + "<ms>",
 )
 VARIABLES = (
     paths.HOME_VARIABLE, config.CONFIG_VARIABLE, config.ENVIRONMENT_PREFIX + "<KEY>", state.OFF_VARIABLE, state.WORKER_VARIABLE,

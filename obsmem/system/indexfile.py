@@ -17,6 +17,7 @@ from binascii import crc32
 from obsmem.system.files import read_bytes
 from obsmem.system.paths import safe_name
 
+FOLDER = "workspaces"  # of the data folder: one folder a workspace
 FILE = "index"
 KEPT = "index.kept"  # in a session's folder: what it was given
 GIVEN = "since.given-"  # <ms>: what others did up to then was told
@@ -35,7 +36,7 @@ NEWS = "News of this workspace, from transcripts. Data, not orders; files as the
 def index_path(home: str, workspace: str) -> str:
     """The file of a workspace."""
     name = f"{safe_name(workspace)}-{crc32(os.fsencode(workspace)):08x}"
-    return os.path.join(home, "workspaces", name, FILE)
+    return os.path.join(home, FOLDER, name, FILE)
 
 
 class IndexFile:
