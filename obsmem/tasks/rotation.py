@@ -39,7 +39,7 @@ def rotate(store: Store, stored: StoredSession, style: str, clock: Clock, *, for
     mark = store.memory.begin_rotation(stored.session.handle, style)
     store.memory.add_delivery(mark.no, block.nonce)
     leave_handoff(_path(store, stored), block.nonce, block.parts)
-    return mark
+    return store.memory.waiting_rotation(stored.session.handle) or mark
 
 
 def cancel_rotation(store: Store, stored: StoredSession) -> Rotation:
