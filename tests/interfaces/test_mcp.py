@@ -260,7 +260,7 @@ def _read_only(made: Path, folder: Path) -> None:
         path.chmod(0o500 if path.is_dir() else 0o400)
     try:
         own = handles(made)["claude-code"]
-        (text, failed), (refused, wrong) = calls(folder, ("get", {"id": f"{own}.1"}), ("pin", {"what": "x"}))
+        (text, failed), (refused, wrong) = calls(folder, ("get", {"id": f"{own}.1"}), ("pin", {"what": "x"}), where=str(made / "project"))
         assert not failed and "Norrpost" in text and wrong and "cannot be written" in refused
     finally:
         (folder / "data").chmod(0o700)
@@ -285,8 +285,8 @@ def test_a_broken_store_fails_the_call_and_not_the_server(made: Path, tmp_path: 
             connection.execute("PRAGMA user_version = 9999")
         return found
 
-    found = serve(folder, work)
-    assert [failed for failed, _ in found] == [False, True, True, False]
+    found = serve(folder, work, str(made / "project"))
+    assert [failed for failed, _ in found] == [False, True, True, False], found
     assert all("\n" not in text for failed, text in found if failed)
 
 
