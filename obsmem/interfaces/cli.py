@@ -1,7 +1,9 @@
 """The command line: one parser, one table from command to function, one place where failures become sentences.
 
 Commands: install, uninstall, setup, doctor · replay, try, demo, ingest, sync · recall, sessions, show, notes, block,
-status, usage, config · search, get, around, tool, timeline, file · handoff, rotate, resume, export, import, remote · pin, unpin, pins, note · fork · mcp · forget, fsck, index, hooks, maintain. ``hook`` is not here: it never loads this module.
+status, usage, config · search, get, around, tool, timeline, file · handoff, rotate, resume, export, import, remote ·
+pin, unpin, pins, note · fork · mcp · forget, fsck, index, hooks, maintain. ``hook`` is not here: it never loads this
+module.
 """
 
 from __future__ import annotations
