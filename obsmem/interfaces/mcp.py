@@ -24,7 +24,6 @@ from obsmem.interfaces.report import say_json
 from obsmem.system.environment import lacks_mcp
 from obsmem.system.paths import APP
 
-
 LOOK_SECONDS = 1.0  # between two looks at whether the process that started us is still there
 MOST_INPUT = 1 << 20  # bytes of the arguments of ``--call``
 

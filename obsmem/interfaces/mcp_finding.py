@@ -63,7 +63,9 @@ def file(scope: Scope, given: Given) -> str:
     try:
         story = tell_file(scope.store, str(given["path"]), scope.here)
     except NotFound as error:
-        raise NotFound(f"No session here touched {given['path']!r}. 'search' with this path looks in what was said.") from error
+        raise NotFound(
+            f"No session here touched {given['path']!r}. 'search' with this path looks in what was said."
+        ) from error
     lines = [frame.inside(frame.words_of(scope.store, line)).strip() for line in story_lines(story)]
     room = int(given.get("max_tokens") or DEFAULT_TOKENS) - estimate(INTRODUCTION) - MARGIN
     told, count = frame.lines(frame.fence_key(scope.store), lines, room, who="see each", about="file")

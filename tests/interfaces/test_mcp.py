@@ -260,7 +260,9 @@ def _read_only(made: Path, folder: Path) -> None:
         path.chmod(0o500 if path.is_dir() else 0o400)
     try:
         own = handles(made)["claude-code"]
-        (text, failed), (refused, wrong) = calls(folder, ("get", {"id": f"{own}.1"}), ("pin", {"what": "x"}), where=str(made / "project"))
+        (text, failed), (refused, wrong) = calls(
+            folder, ("get", {"id": f"{own}.1"}), ("pin", {"what": "x"}), where=str(made / "project")
+        )
         assert not failed and "Norrpost" in text and wrong and "cannot be written" in refused
     finally:
         (folder / "data").chmod(0o700)

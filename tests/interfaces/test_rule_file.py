@@ -56,7 +56,11 @@ def test_it_is_made_only_where_it_was_asked_for(folder: Folder) -> None:
 def test_a_dry_run_shows_it_and_makes_nothing(folder: Folder) -> None:
     done = folder.install("--rule", "--dry-run", "--json")
     (one,) = json.loads(done.stdout)["harnesses"]
-    assert [Path(change["path"]).name for change in one["changes"]] == ["hooks.json", "observational-memory.mdc"]
+    assert [Path(change["path"]).name for change in one["changes"]] == [
+        "hooks.json",
+        "mcp.json",
+        "observational-memory.mdc",
+    ]
     assert not folder.home.exists() and os.listdir(folder.project) == []
 
 
