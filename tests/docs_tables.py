@@ -45,6 +45,8 @@ _PRECIOUS_TEXT = (
 )
 PRECIOUS = frozenset(_PRECIOUS_TEXT.split())
 HOLDS: Mapping[str, str] = {
+    "rotations": "sessions that were marked, and who took their handoff",
+    "vectors": "vectors of entries and notes, of one model",
     "sessions": "sessions with their handles and lineage",
     "sources": "what was read for a session, and how far",
     "segments": "records' bytes, compressed",

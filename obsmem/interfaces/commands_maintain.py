@@ -10,7 +10,7 @@ import argparse
 import os
 import time
 
-from obsmem.core.errors import NotFound
+from obsmem.core.errors import ConfigError, NotFound
 from obsmem.interfaces.hook_delivery import BUSY
 from obsmem.system import config as configuration
 from obsmem.system import log, seats
@@ -21,6 +21,7 @@ from obsmem.tasks.ingest import known_session
 from obsmem.tasks.maintain import COMPACT_SECONDS, catch_up, look_after
 from obsmem.tasks.observe import Done, local_clock
 from obsmem.tasks.store import Store, open_store
+from obsmem.tasks.vectors import fill_vectors
 from obsmem.tasks.words import index_all, index_words
 
 INDEX_SECONDS = 60.0  # a background run of the maintainer indexes no longer than this
@@ -77,6 +78,10 @@ def _finish(store: Store, transcript: str) -> None:
     except NotFound:
         pass
     index_all(store, deadline)
+    try:
+        fill_vectors(store, deadline)
+    except ConfigError as error:
+        log.write(store.home, "vectors", outcome=type(error).__name__)
 
 
 def _serve_wishes(home: str, seat: int | None, code: int) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 from obsmem.core.model import Card, Fact
 from obsmem.store.schema import Damaged, Migration, move_aside, open_database, transaction
 from obsmem.store.search import Search, WordRow, create_search_tables
+from obsmem.store.vectors import Vectors, create_vectors
 
 
 def _create(connection: sqlite3.Connection) -> None:
@@ -28,10 +29,14 @@ def _create(connection: sqlite3.Connection) -> None:
         connection.execute(statement)
 
 
-MIGRATIONS: tuple[Migration, ...] = (("m001_create", _create), ("m002_search", create_search_tables))
+MIGRATIONS: tuple[Migration, ...] = (
+    ("m001_create", _create),
+    ("m002_search", create_search_tables),
+    ("m003_vectors", create_vectors),
+)
 
 
-class Index:
+class Index(Vectors):
     """The derived tables of one store."""
 
     def __init__(self, path: str, *, readonly: bool = False) -> None:
@@ -132,6 +137,7 @@ class Index:
             self.connection.execute("DELETE FROM reach WHERE session=?", (session,))
             self.connection.execute("DELETE FROM reach WHERE what='words'")
             self.search.clear()
+            self.forget_vectors(session)
 
     def vacuum(self) -> None:
         """Give back free pages, and leave nothing of what they held in the file or its write-ahead log."""

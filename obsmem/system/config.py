@@ -95,6 +95,16 @@ KEYS: dict[str, tuple[Any, dict[str, Any], str]] = {
         {"enum": ["workspace", "everywhere"]},
         "whose sessions an agent's tools show: those of its own workspace, or all",
     ),
+    "embeddings": (
+        None,
+        {
+            "type": ["object", "null"],
+            "additionalProperties": False,
+            "required": ["url", "model"],
+            "properties": {name: {"type": "string", "minLength": 1} for name in ("url", "model", "key_env")},
+        },
+        "a server that makes vectors of words for searches: url and model, key_env where it wants a key; null: none",
+    ),
     "start_index": (True, {"type": "boolean"}, "tell a new session what is kept of its workspace"),
     "off": (False, {"type": "boolean"}, "switch memory off"),
 }
@@ -103,7 +113,7 @@ KEYS: dict[str, tuple[Any, dict[str, Any], str]] = {
 # The keys that a project's file cannot set.
 USERS_OWN = (
     "workers", "prefer_session_model", "worker_calls_per_day", "worker_tokens_per_day", "worker_retry_minutes", "upgrade",
-    "mask", "exclude", "retention_days", "retention_keep", "mcp_scope",
+    "mask", "exclude", "retention_days", "retention_keep", "mcp_scope", "embeddings",
 )  # fmt: skip
 
 

@@ -69,8 +69,7 @@ def take_handoff(path: str, folder: str, name: str = CURRENT) -> bool:
     for attempt in (path, path, path + _RENEWED):
         try:
             if time.time() - os.stat(attempt).st_mtime > EXPIRES_SECONDS:
-                remove(attempt)
-                return False
+                return False  # it stays, so that the maintainer can tell one too old from one that was taken
             make_folder(folder)
             os.utime(attempt)  # the delivery begins now
             os.replace(attempt, os.path.join(folder, name))

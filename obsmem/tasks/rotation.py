@@ -38,6 +38,9 @@ def rotate(store: Store, stored: StoredSession, style: str, clock: Clock, *, for
     block = handoff_block(store, stored, style, clock)
     mark = store.memory.begin_rotation(stored.session.handle, style)
     store.memory.add_delivery(mark.no, block.nonce)
+    other = _owner(store, _path(store, stored))
+    if other is not None and other.no != mark.no:  # one handoff waits in a workspace: the one that was asked for last
+        store.memory.end_rotation(other.no, CANCELLED)
     leave_handoff(_path(store, stored), block.nonce, block.parts)
     return store.memory.waiting_rotation(stored.session.handle) or mark
 
@@ -47,9 +50,21 @@ def cancel_rotation(store: Store, stored: StoredSession) -> Rotation:
     mark = store.memory.waiting_rotation(stored.session.handle)
     if mark is None:
         raise NotFound(f"Session {stored.session.handle} is not marked for rotation.")
-    remove(_path(store, stored))
+    if _is_owner(store, stored, mark):
+        remove(_path(store, stored))
     store.memory.end_rotation(mark.no, CANCELLED)
     return mark
+
+
+def _owner(store: Store, path: str) -> Rotation | None:
+    """The mark whose handoff waits there."""
+    delivery = blockfile.read(path)[0]
+    return store.memory.rotation_of_delivery(delivery) if delivery else None
+
+
+def _is_owner(store: Store, stored: StoredSession, mark: Rotation) -> bool:
+    owner = _owner(store, _path(store, stored))
+    return owner is not None and owner.no == mark.no
 
 
 def drop_handoff(store: Store, stored: StoredSession) -> None:

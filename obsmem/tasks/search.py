@@ -30,6 +30,7 @@ from obsmem.tasks.entries import find_entry, read_entries
 from obsmem.tasks.search_scope import PAGED, Scope, make_scope, page_token, read_page
 from obsmem.tasks.search_text import search_text
 from obsmem.tasks.store import Store
+from obsmem.tasks.vectors import nearest
 
 SECONDS = 6.0  # that what is not indexed yet is looked through, or all that a scan takes
 
@@ -57,7 +58,9 @@ def search(
     said = ""
     if query.mode == "words":
         query, said = _without_date(query, now, clock)
-    asked = _Asked(query, make_scope(store, query), tuple(more_rankings), now, seconds)
+    scope = make_scope(store, query)
+    near, lacking = nearest(store, query, scope)
+    asked = _Asked(query, scope, (*more_rankings, *[near] * bool(near)), now, seconds)
     try:
         hits = _answer(store, usable_index(store), asked)
     except sqlite3.DatabaseError as error:
@@ -65,7 +68,7 @@ def search(
             raise
         hits = _answer(store, None, asked)
         said = f"{said} The index is damaged: 'observational-memory fsck --repair' makes it anew.".strip()
-    return hits._replace(message=" ".join(part for part in (said, hits.message) if part))
+    return hits._replace(message=" ".join(part for part in (said, lacking, hits.message) if part))
 
 
 class _Asked(NamedTuple):

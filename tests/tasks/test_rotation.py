@@ -126,7 +126,9 @@ def test_a_mark_that_nobody_came_for_ends(tmp_path: Path) -> None:
         assert not waits(path) and not take_handoff(path, str(tmp_path / "late"))
         renew_rotation(store, stored, utc)
         assert store.memory.waiting_rotation(stored.session.handle) is None
-        assert store.memory.rotation_of_delivery(mark.deliveries[0] if mark.deliveries else "") is None
+        ended = store.memory.rotation_of_delivery(mark.deliveries[0])
+        assert ended is not None and (ended.state, ended.successor) == ("expired", "")
+        assert not os.path.exists(path)
 
 
 def test_it_can_be_taken_back(tmp_path: Path) -> None:
@@ -137,6 +139,19 @@ def test_it_can_be_taken_back(tmp_path: Path) -> None:
         assert not waits(path_of(store, stored))
         with pytest.raises(NotFound):
             cancel_rotation(store, stored)
+
+
+def test_of_two_marks_in_a_workspace_the_last_one_counts(tmp_path: Path) -> None:
+    with opened() as store:
+        first = talked(store, tmp_path)
+        second = session_of(store, turns(6, FORK).write(tmp_path, f"{FORK}.jsonl"))
+        rotate(store, first, "anchor", utc)
+        mark = rotate(store, second, "anchor", utc)
+        assert store.memory.waiting_rotation(first.session.handle) is None
+        with pytest.raises(NotFound):
+            cancel_rotation(store, first)
+        renew_rotation(store, first, utc)
+        assert blockfile.read(path_of(store, second))[0] == mark.deliveries[-1]
 
 
 def test_a_young_session_is_refused(tmp_path: Path) -> None:
