@@ -41,7 +41,7 @@ def open_database(
             if not os.path.exists(path):
                 os.close(os.open(path, os.O_CREAT | os.O_WRONLY, PRIVATE_FILE))
             connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
-            connection.execute(f"PRAGMA journal_mode={journal}")
+            _set_journal(connection, journal)
             connection.execute("PRAGMA synchronous=" + ("NORMAL" if journal == "WAL" else "FULL"))
         connection.execute("PRAGMA foreign_keys=ON")
         _migrate(connection, path, migrations, readonly)
@@ -51,6 +51,19 @@ def open_database(
             f"{path} cannot be used ({error}). Run 'observational-memory fsck' to see what is damaged and repair it."
         ) from error
     return connection
+
+
+def _set_journal(connection: sqlite3.Connection, journal: str) -> None:
+    """Choose the journal; SQLite does not always wait by itself where another process chooses it at the same time."""
+    deadline = time.monotonic() + BUSY_SECONDS
+    while True:
+        try:
+            connection.execute(f"PRAGMA journal_mode={journal}")
+            return
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error) or time.monotonic() >= deadline:
+                raise
+            time.sleep(0.02)
 
 
 def is_damage(error: sqlite3.Error) -> bool:
