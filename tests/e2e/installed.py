@@ -36,9 +36,9 @@ def command(
     )
 
 
-def install(world: World, harness: str, script: Path = SCRIPT, python: str = sys.executable) -> None:
+def install(world: World, harness: str, *more: str, script: Path = SCRIPT, python: str = sys.executable) -> None:
     """Install for one harness, as a person would who asks no questions."""
-    done = command(world, "install", harness, "--yes", script=script, python=python)
+    done = command(world, "install", harness, "--yes", *more, script=script, python=python)
     assert done.returncode == 0, done.stderr
 
 

@@ -18,6 +18,8 @@ from .world import SCRIPT, World
 
 pytestmark = [pytest.mark.e2e, pytest.mark.usefixtures("tidy")]
 
+HOOKS_ALONE = "--no-mcp"  # what the agent's tools say of themselves would hide what a hook says
+
 READ_ONLY = 'mount --bind "$1" "$1"; mount -o remount,bind,ro "$1"'
 FULL = """
 mount -t tmpfs -o size=1m full /mnt
@@ -30,7 +32,7 @@ mount --bind /mnt "$1"
 def _start(world: World) -> ClaudeCode:
     """Claude Code with what ``install`` wrote, each handler behind a recorder, and two turns behind it."""
     command = programs.require(programs.CLAUDE_CODE)
-    installed.install(world, NAME)
+    installed.install(world, NAME, HOOKS_ALONE)
     config: dict[str, Any] = json.loads((world.home / ".claude" / "settings.json").read_text(encoding="utf-8"))
     for event, groups in config["hooks"].items():
         for handler in (handler for group in groups for handler in group["hooks"]):

@@ -15,12 +15,14 @@ from .world import World
 
 pytestmark = pytest.mark.e2e
 
+HOOKS_ALONE = "--no-mcp"  # what the agent's tools say of themselves would hide what a hook says
+
 FULL = {"input": 500_000, "output": 20}
 
 
 def _start(world: World) -> Codex:
     """Codex with what ``install`` wrote, every handler trusted, and a turn behind it."""
-    installed.install(world, NAME)
+    installed.install(world, NAME, HOOKS_ALONE)
     harness = Codex(world, programs.require(programs.CODEX), None)
     harness.trust = [BYPASS]
     assert harness.turn("The server listens on port 8123.").status == 0
@@ -119,7 +121,7 @@ def test_nothing_of_ours_is_left_running_or_written_elsewhere(world: World) -> N
     checkout = world.folder / "checkout"
     checkout.mkdir()
     script = installed.copy_of_checkout(checkout)
-    installed.install(world, NAME, script)
+    installed.install(world, NAME, HOOKS_ALONE, script=script)
     command = programs.require(programs.CODEX)
     harness = Codex(world, command, None)
     harness.trust = [BYPASS]

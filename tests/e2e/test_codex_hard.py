@@ -103,7 +103,7 @@ def test_hooks_run_once_they_are_approved_and_an_upgrade_keeps_the_approval(worl
     launcher = (world.memory / "launch").read_bytes()
     elsewhere = world.folder / "newer"
     elsewhere.mkdir()
-    installed.install(world, NAME, installed.copy_of_checkout(elsewhere))
+    installed.install(world, NAME, script=installed.copy_of_checkout(elsewhere))
     assert (world.memory / "launch").read_bytes() != launcher
     assert str(elsewhere) in (world.memory / "launch").read_text(encoding="utf-8")
     assert (world.home / ".codex" / "hooks.json").read_bytes() == hooks
