@@ -66,9 +66,10 @@ class Codex:
         self.trust = [] if config is None else [BYPASS]
         home = world.home / ".codex"
         home.mkdir(exist_ok=True)
-        if not (home / "config.toml").exists():
-            text = _CONFIG.format(port=world.port, project=world.project)
-            (home / "config.toml").write_text(text, encoding="utf-8")
+        file = home / "config.toml"
+        known = file.read_text(encoding="utf-8") if file.exists() else ""
+        if "model_provider" not in known:  # an installation may have written its server there
+            file.write_text(_CONFIG.format(port=world.port, project=world.project) + known, encoding="utf-8")
         if config is not None:
             text = json.dumps(with_recorders(world, config, events), indent=2)
             (home / "hooks.json").write_text(text, encoding="utf-8")
