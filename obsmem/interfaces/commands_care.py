@@ -15,7 +15,7 @@ from obsmem.tasks.forget import forget_entry, forget_session, undo_forget
 from obsmem.tasks.fsck import check_home
 from obsmem.tasks.resolve import find_session
 from obsmem.tasks.store import open_store
-from obsmem.tasks.words import index_words
+from obsmem.tasks.words import index_all
 
 
 def run_forget(arguments: argparse.Namespace) -> int:
@@ -81,7 +81,7 @@ def run_hooks(arguments: argparse.Namespace) -> int:
 def run_index(arguments: argparse.Namespace) -> int:
     """``index``: fill the full-text index for all sessions now instead of in the background."""
     with open_store() as store:
-        added = sum(index_words(store, stored) for stored in store.archive.sessions())
+        added = index_all(store, float("inf"))
     if arguments.json:
         say_json({"added": added})
     else:

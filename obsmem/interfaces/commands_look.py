@@ -13,7 +13,7 @@ from obsmem.tasks.deliver import command
 from obsmem.tasks.entries import find_entry
 from obsmem.tasks.file_story import FileStory, tell_file
 from obsmem.tasks.here import find_here
-from obsmem.tasks.look import PIECE, Piece, around, find_tool_call, read_range, timeline, timeline_here
+from obsmem.tasks.look import PIECE, PIECE_TOKENS, Piece, around, find_tool_call, read_range, timeline, timeline_here
 from obsmem.tasks.observe import local_clock
 from obsmem.tasks.resolve import find_session
 from obsmem.tasks.store import open_store
@@ -29,6 +29,7 @@ DISK = {
     "untouched": "has not changed since, by its time (the record holds no whole text to compare with)",
     "unknown": "is there; the record cannot say whether it changed",
 }
+LATER = "has a later time than the last call on it (the record holds no whole text to compare with)"
 
 
 def run_get(arguments: argparse.Namespace) -> int:
@@ -86,7 +87,9 @@ def run_tool(arguments: argparse.Namespace) -> int:
     with open_store(readonly=True) as store:
         names = find_tool_call(store, arguments.id, find_here(store).workspace)
         call, *results = names
-        pieces = [read_range(store, call)] + [read_range(store, name, start, count) for name in results]
+        share = PIECE_TOKENS // len(names)
+        pieces = [read_range(store, call, tokens=share)]
+        pieces += [read_range(store, name, start, count, tokens=share) for name in results]
     if arguments.json:
         say_json([piece._asdict() for piece in pieces])
         return 0
@@ -143,7 +146,8 @@ def run_file(arguments: argparse.Namespace) -> int:
 
 def story_lines(story: FileStory) -> list[str]:
     """A file's story as people read it: how it stands, the last touches, what was said."""
-    lines = [f"{story.path} {DISK[story.disk]}" + (f" ({age(story.modified_at)} ago)" if story.modified_at else "")]
+    state = LATER if story.disk == "changed" and not story.content_id else DISK[story.disk]
+    lines = [f"{story.path} {state}" + (f" ({age(story.modified_at)} ago)" if story.modified_at else "")]
     if story.content_id:
         lines.append(f"Its whole text as last written: {story.content_id} and the changes since, sha256 {story.sha256}")
     left = len(story.touches) - TOUCHES

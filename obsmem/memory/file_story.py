@@ -81,10 +81,10 @@ def sayings_about(path: str, cards: Iterable[Card], notes: Iterable[Note]) -> li
     found = []
     for card in cards:
         for fact in card.facts:
-            if fact.kind in SAID and _is_named(names, _words(fact)):
+            if fact.kind in SAID and _is_named(path, names, _words(fact)):
                 who = "agent" if fact.kind == "decision" else "user"
                 found.append(Saying(entry_id(card.session, max(fact.seqs)), fact.at, who, _words(fact)))
-    found += [Saying(note.id, note.at, "note", note.text) for note in notes if _is_named(names, note.text)]
+    found += [Saying(note.id, note.at, "note", note.text) for note in notes if _is_named(path, names, note.text)]
     return sorted(found, key=lambda one: (one.at, one.id))
 
 
@@ -93,13 +93,18 @@ def _words(fact: Fact) -> str:
 
 
 def _names(path: str) -> re.Pattern[str]:
-    """The path, or the end of it with at least the file's name, as a word of its own."""
-    name = re.escape(posixpath.basename(path))
-    return re.compile(rf"(?<![\w.-]){name}(?![\w-]|\.\w)")
+    """The path, or the end of it with at least the file's name, as a word of its own. Folders before the name must be
+    those of the path: ``docs/config.py`` does not name ``/w/src/config.py``."""
+    *folders, name = (re.escape(part) for part in path.strip("/").split("/"))
+    before = ""
+    for folder in folders:
+        before = rf"(?:{before}{folder}[\\/])?"
+    return re.compile(rf"(?<![\w./\\~-])(?:\.?[\\/])?{before}{name}(?![\w-]|\.\w)")
 
 
-def _is_named(names: re.Pattern[str], text: str) -> bool:
-    return names.search(text) is not None
+def _is_named(path: str, names: re.Pattern[str], text: str) -> bool:
+    # Most texts do not hold the name at all, and to see that costs a tenth of the expression.
+    return posixpath.basename(path) in text and names.search(text) is not None
 
 
 class Change(NamedTuple):

@@ -1,4 +1,4 @@
-"""What happened, a line each: facts of cards, compactions and notes by hand, in the order in which they happened.
+"""What happened, a line each: facts of cards and compactions, in the order in which they happened.
 
 Invariant: a line names the entry that shows it, and its place in the order depends on that entry alone, so that a page
 begins where the one before ended, whatever was added since.

@@ -6,7 +6,7 @@ lost or damaged they are rebuilt on first use. No secret stands in a card, nor i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from obsmem.core.model import Action, Card, Entry, Fact
@@ -87,6 +87,11 @@ def _read(store: Store, stored: StoredSession, up_to: int | None) -> list[Card]:
     if not store.readonly:
         _update(store, stored, ())
     return store.index.cards(stored.no, stored.session.handle, up_to)
+
+
+def count_behind(store: Store, sessions: Iterable[StoredSession]) -> int:
+    """How many of these sessions have entries that no card tells of yet (their index was lost)."""
+    return sum(store.index.reach(one.no, "cards")[0] < one.last_seq for one in sessions)
 
 
 def split_cards(cards: Sequence[Card], first: int, last: int) -> tuple[list[Card], list[Card]]:

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from obsmem.core.clock import Clock
 from obsmem.core.errors import UsageError
+from obsmem.core.ids import is_entry_id
 from obsmem.core.model import Entry
 from obsmem.memory.plain import File, Turn, files_of, front_page, pointer_text, turns_of
 from obsmem.store.archive import StoredSession
@@ -63,6 +64,7 @@ def export_folder(store: Store, stored: StoredSession, folder: str, clock: Clock
         written += _write(where, File("README.md", front_page(one.session, pages, names, clock, pointer)))
         files += 1
         turns += sum(page.number > 0 for page in pages) if not path else 0
+    _remove_forgotten(folder, {one.session.handle for one in children})
     return Exported(folder, turns, files, written, len(children), pointer_text(folder, stored.session.handle))
 
 
@@ -80,14 +82,25 @@ def _claim(folder: str, stored: StoredSession) -> None:
             f"{folder} cannot be used ({error.strerror}). Name a folder that is empty or not there."
         ) from error
     if known:
-        owner = json.loads(known).get("session") if known.startswith(b"{") else ""
+        owner = _owner(known)
         if owner != name:
-            raise UsageError(f"{folder} holds the export of another session ({owner}). Name another folder.")
+            raise UsageError(
+                f"{folder} holds the export of another session ({owner or 'its mark cannot be read'}). Name another folder."
+            )
     elif not empty:
         raise UsageError(f"{folder} is not empty, and nothing in it is ours. Name a folder that is empty or not there.")
     else:
         make_folder(folder)
         write_atomic(mark, json.dumps({"session": name, "version": 1}).encode() + b"\n")
+
+
+def _owner(mark: bytes) -> str:
+    """The session whose export a folder's mark names; '' where it cannot be read."""
+    try:
+        value = json.loads(mark)
+    except ValueError:
+        return ""
+    return str(value.get("session", "")) if isinstance(value, dict) else ""
 
 
 def _turns(store: Store, stored: StoredSession, clock: Clock) -> Iterator[tuple[Turn, list[File]]]:
@@ -110,6 +123,22 @@ def _remove_others(folder: str, kept: set[str]) -> None:
         for file in os.listdir(where) if os.path.isdir(where) else []:
             if f"{name}/{file}" not in kept and _OURS.match(file):
                 remove(os.path.join(where, file))
+
+
+def _remove_forgotten(folder: str, handles: set[str]) -> None:
+    """Remove what an earlier export wrote of sub-agents that the record holds no more; files of others stay."""
+    below = os.path.join(folder, "subagents")
+    for handle in os.listdir(below) if os.path.isdir(below) else []:
+        where = os.path.join(below, handle)
+        if handle in handles or os.path.islink(where) or not is_entry_id(f"{handle}.0"):
+            continue
+        _remove_others(where, set())
+        remove(os.path.join(where, "README.md"))
+        for path in (os.path.join(where, "turns"), os.path.join(where, "outputs"), where):
+            try:
+                os.rmdir(path)
+            except OSError:
+                pass  # not there, or somebody put a file into it
 
 
 def _write(folder: str, file: File) -> bool:

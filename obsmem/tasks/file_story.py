@@ -15,7 +15,7 @@ from obsmem.core.errors import NotFound, UsageError
 from obsmem.memory.file_story import Change, Saying, Touch, absolute, matching, replay, sayings_about, touches_of
 from obsmem.memory.recall import Source
 from obsmem.store.archive import StoredSession
-from obsmem.tasks.cards import cards_of
+from obsmem.tasks.cards import cards_of, count_behind
 from obsmem.tasks.here import Here
 from obsmem.tasks.remember import remember
 from obsmem.tasks.resolve import sources_of
@@ -54,8 +54,10 @@ def tell_file(store: Store, path: str, here: Here) -> FileStory:
     touches = [touch for one in sessions for touch in touches_of(cards[one.session.handle], one.session.cwd)]
     found = matching((touch.path for touch in touches), path, here.cwd)
     if not found:
+        behind = count_behind(store, sessions)
+        unseen = f" that was looked into ({behind} were not: run 'observational-memory index')" if behind else ""
         raise NotFound(
-            f"No session of this workspace touched {path!r}. 'observational-memory search --path {path}' looks everywhere."
+            f"No session of this workspace{unseen} touched {path!r}. 'observational-memory search --path {path}' looks everywhere."
         )
     if len(found) > 1:
         raise UsageError(f"{path!r} is the end of {len(found)} paths: {', '.join(found[:6])}. Give more of it.")

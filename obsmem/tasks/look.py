@@ -16,6 +16,7 @@ from obsmem.core.errors import NotFound, UsageError
 from obsmem.core.ids import entry_id
 from obsmem.core.mask import mask
 from obsmem.core.model import Entry
+from obsmem.core.tokens import clip
 from obsmem.memory.recall import Source, with_context
 from obsmem.memory.timeline import Line, lines_of
 from obsmem.store.archive import StoredSession
@@ -26,7 +27,8 @@ from obsmem.tasks.resolve import neighbours
 from obsmem.tasks.scan import Scan, Stretch
 from obsmem.tasks.store import Store
 
-PIECE = 6_000  # characters of an entry that are shown unless more is asked for: about 2,000 tokens
+PIECE = 6_000  # characters of an entry that are shown unless more is asked for
+PIECE_TOKENS = 1_900  # and what these may cost: hexadecimal and wide letters cost more than words
 LOOKING_SECONDS = 8.0  # the longest look for a call id
 WORKSPACE_SESSIONS = 60  # sessions whose lines a workspace's timeline is made of
 
@@ -52,23 +54,27 @@ class Page(NamedTuple):
     more: str = ""
 
 
-def read_range(store: Store, name: str, start: int = 0, count: int | None = None) -> Piece:
-    """``count`` characters of an entry from ``start`` on (PIECE by default). Raises NotFound, StoreError, or UsageError
-    where the entry has no character ``start``."""
+def read_range(
+    store: Store, name: str, start: int = 0, count: int | None = None, *, tokens: int = PIECE_TOKENS
+) -> Piece:
+    """``count`` characters of an entry from ``start`` on; by default PIECE, or as many of them as cost ``tokens``. Raises
+    NotFound, StoreError, or UsageError where the entry has no character ``start``."""
     stored, row = find_entry(store, name)
     (entry,) = read_entries(store, stored, [row])
     text = mask(strip_controls(store.mask(entry.text)))
     if start < 0 or (start >= len(text) and start > 0):
         raise UsageError(f"Entry {name} has {len(text)} characters (0 to {len(text)}), so none at {start}.")
-    end = min(len(text), start + (PIECE if count is None else max(0, count)))
+    length = len(clip(text[start : start + PIECE], tokens)) if count is None else max(0, count)
+    end = min(len(text), start + length)
     return Piece(name, text[start:end], start, end, len(text), row.speaker, row.kind, row.at, entry.tool)
 
 
 def around(store: Store, name: str, count: int = 3) -> list[Source]:
-    """The entry and up to ``count`` entries on each side of it, in the order of its session. Raises NotFound."""
+    """The entry and up to ``count`` entries on each side of it, in the order of its session: those of the live path, where
+    it stands on that. Raises NotFound."""
     stored, row = find_entry(store, name)
     (entry,) = read_entries(store, stored, [row], places=True)
-    handle, entries = neighbours(store, name, count)
+    handle, entries = neighbours(store, name, count, live=row.active)
     if all(one.seq != row.seq for one in entries):  # a version that was replaced has its successor's neighbours
         entries = sorted([*entries, entry], key=lambda one: one.seq)
     found = with_context([Source(name, entry)], handle, entries, count)
@@ -90,16 +96,24 @@ def find_tool_call(store: Store, call_id: str, workspace: str = "") -> list[str]
     sessions = store.archive.sessions()
     own = [one for one in sessions if workspace and one.session.workspace == workspace]
     rest = [one for one in sessions if not (workspace and one.session.workspace == workspace)]
+    partly: dict[str, list[str]] = {}
     for group in (own, rest):
         found = _calls(store, group, needle, deadline)
-        if len(found) > 1 and needle not in found:
-            raise UsageError(f"{needle!r} is part of {len(found)} call ids: {', '.join(sorted(found)[:6])}. Give more.")
-        if found:
-            ids = found[needle] if needle in found else next(iter(found.values()))
-            newest = ids[0].partition(".")[0]
-            return sorted((one for one in ids if one.startswith(newest + ".")), key=lambda id_: int(id_.split(".")[1]))
+        if needle in found:
+            return _of_newest(found[needle])
+        partly = partly or found  # a whole id elsewhere is meant rather than part of one here
+    if len(partly) > 1:
+        raise UsageError(f"{needle!r} is part of {len(partly)} call ids: {', '.join(sorted(partly)[:6])}. Give more.")
+    if partly:
+        return _of_newest(next(iter(partly.values())))
     late = "" if time.monotonic() < deadline else f" in the {LOOKING_SECONDS:.0f} s that were looked for it"
     raise NotFound(f"No tool call has the id {needle!r}{late}. 'observational-memory timeline' lists what was done.")
+
+
+def _of_newest(ids: list[str]) -> list[str]:
+    """Those of the first one's session, in order."""
+    newest = ids[0].partition(".")[0]
+    return sorted((one for one in ids if one.startswith(newest + ".")), key=lambda id_: int(id_.split(".")[1]))
 
 
 def _calls(store: Store, sessions: Iterable[StoredSession], needle: str, deadline: float) -> dict[str, list[str]]:

@@ -13,6 +13,7 @@ from obsmem.core.ids import entry_id, is_entry_id, is_note_prefix, parse_entry_i
 from obsmem.core.model import Entry, Speaker
 from obsmem.memory.recall import Found, Source
 from obsmem.store.archive import StoredSession
+from obsmem.store.archive_rows import EntryRow
 from obsmem.store.memory import StoredNote, StoredReflection
 from obsmem.tasks.entries import find_entry, read_entries
 from obsmem.tasks.remember import remember
@@ -118,10 +119,21 @@ def sources_of(store: Store, names: list[str]) -> list[Source]:
     return found
 
 
-def neighbours(store: Store, name: str, count: int) -> tuple[str, list[Entry]]:
-    """(handle, entries) of a session around an entry, ``count`` on each side; those that cannot be had are passed over."""
+def neighbours(store: Store, name: str, count: int, *, live: bool = False) -> tuple[str, list[Entry]]:
+    """(handle, entries) of a session around an entry, ``count`` on each side; those that cannot be had are passed over, and
+    with ``live`` those off the live path."""
     handle, seq = parse_entry_id(name)
     stored = store.archive.by_handle(handle)
-    rows = store.archive.entries(stored.no, max(0, seq - count * 4), seq + count * 4, "replaced_by IS NULL")
+    where = "replaced_by IS NULL" + (" AND active=1" if live else "")
+    rows: list[EntryRow] = []
+    for reach in (count * 4, count * 64, stored.last_seq + 1):  # what was rewound may lie in between
+        rows = list(store.archive.entries(stored.no, max(0, seq - reach), seq + reach, where))
+        before, after = sum(row.seq < seq for row in rows), sum(row.seq > seq for row in rows)
+        if (before >= count or seq <= reach) and (after >= count or seq + reach >= stored.last_seq):
+            break
+    rows = [
+        *[row for row in rows if row.seq <= seq][-count - 4 :],
+        *[row for row in rows if row.seq > seq][: count + 4],
+    ]
     around = sources_of(store, [entry_id(handle, row.seq) for row in rows])
     return handle, [source.entry for source in around if source.entry is not None]

@@ -18,6 +18,7 @@ from obsmem.memory.own import is_own_call, is_own_text
 from obsmem.store.archive import StoredSession
 from obsmem.store.archive_schema import row_number
 from obsmem.store.search import OPEN_CALLS, OWN, PARTIAL, WordRow
+from obsmem.tasks.cards import update_cards
 from obsmem.tasks.entries import read_entries
 from obsmem.tasks.store import Store
 
@@ -38,11 +39,13 @@ def index_words(store: Store, stored: StoredSession, deadline: float = float("in
 
 
 def index_all(store: Store, deadline: float) -> int:
-    """Index what is not yet of every session, the last grown first; returns how many entries were added."""
+    """Index what is not yet of every session, the last grown first; returns how many entries were added. Cards that went
+    with a lost index are made anew, too: what is told of files and times stands on those of all sessions."""
     added = 0
     for stored in store.archive.sessions():
         if time.monotonic() >= deadline:
             break
+        update_cards(store, stored)
         added += index_words(store, stored, deadline)
     return added
 

@@ -12,10 +12,10 @@ from obsmem.core.mask import mask
 from obsmem.harnesses.base import Source
 from obsmem.tasks.discover import find_below
 from obsmem.tasks.export_folder import MARK, export_folder
-from obsmem.tasks.forget import forget_entry
+from obsmem.tasks.forget import forget_entry, forget_session
 from obsmem.tasks.ingest import ingest
 from tests.interfaces.place import DEMO
-from tests.tasks.talk import FORK, entries, fresh, opened, session_of, turns, utc
+from tests.tasks.talk import FORK, SESSION, Talk, entries, fresh, opened, session_of, turns, utc
 from tests.tasks.test_look import KEY
 
 
@@ -92,3 +92,34 @@ def test_a_folder_of_others_is_left_alone(tmp_path: Path) -> None:
         with pytest.raises(UsageError, match="cannot be used"):
             export_folder(store, stored, str(foreign / "diary.txt"), utc)
         assert (tmp_path / "out" / MARK).is_file()
+
+
+def test_a_sub_agent_that_was_forgotten_goes(tmp_path: Path) -> None:
+    agent = Talk()
+    agent.user("Explore.")
+    agent.run("ls", "found the lighthouse")
+    for record in agent.records:
+        record.update(isSidechain=True, agentId="a1b2c3d")
+    with opened() as store:
+        stored = session_of(store, turns(1).write(tmp_path))
+        child = session_of(store, agent.write(tmp_path / SESSION / "subagents", "agent-a1b2c3d.jsonl"))
+        out = tmp_path / "out"
+        assert export_folder(store, stored, str(out), utc).subagents == 1
+        below = out / "subagents" / child.session.handle
+        assert any("lighthouse" in path.read_text(encoding="utf-8") for path in below.rglob("*.md"))
+        mine = out / "subagents" / "mine.md"
+        mine.write_text("a note of the user's", encoding="utf-8")
+        forget_session(store, child)
+        assert export_folder(store, fresh(store, stored), str(out), utc).subagents == 0
+        assert not below.exists() and mine.exists()
+
+
+@pytest.mark.parametrize("mark", [b"{", b"[]", b"\xff", b'{"session": 3}'])
+def test_a_mark_that_cannot_be_read_is_not_ours(mark: bytes, tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / MARK).write_bytes(mark)
+    with opened() as store:
+        stored = session_of(store, turns(1).write(tmp_path))
+        with pytest.raises(UsageError, match="another session"):
+            export_folder(store, stored, str(tmp_path / "out"), utc)
+    assert [path.name for path in (tmp_path / "out").iterdir()] == [MARK]

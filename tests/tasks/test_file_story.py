@@ -9,11 +9,13 @@ from typing import Any
 import pytest
 
 from obsmem.core.errors import NotFound, UsageError
-from obsmem.memory.file_story import Change, absolute, replay
+from obsmem.core.model import Note
+from obsmem.memory.file_story import Change, absolute, replay, sayings_about
 from obsmem.store.archive import StoredSession
 from obsmem.tasks.file_story import FileStory, tell_file
 from obsmem.tasks.here import Here
 from obsmem.tasks.store import Store
+from obsmem.tasks.words import index_all
 from tests.tasks.talk import Talk, opened, session_of
 
 TEXT = "one\ntwo\nthree\n"
@@ -129,3 +131,34 @@ def test_a_path_is_the_same_however_it_is_written() -> None:
 )
 def test_changes_are_replayed_only_where_they_fit(changes: list[Change], text: str | None) -> None:
     assert replay(changes) == text
+
+
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        ("Look at config.py.", True),
+        ("Look at `src/config.py`, please.", True),
+        ("./src/config.py:3 is wrong", True),
+        ("/w/src/config.py", True),
+        (r"src\config.py", True),
+        ("docs/config.py is another one", False),
+        ("/v/src/config.py is elsewhere", False),
+        ("../config.py", False),
+        ("my-config.py and config.pyc", False),
+    ],
+)
+def test_a_file_is_named_by_an_end_of_its_own_path(words: str, named: bool) -> None:
+    note = Note("0" * 12, words, 1, "low", (), "user", "verified", 1)
+    assert bool(sayings_about("/w/src/config.py", (), [note])) is named
+
+
+def test_sessions_that_were_not_looked_into_are_said(tmp_path: Path) -> None:
+    with opened() as store:
+        stored = session_of(store, written(tmp_path).write(tmp_path / "t"))
+        store.index.reset(stored.no, "cards")
+    with opened(readonly=True) as store, pytest.raises(NotFound, match="1 were not"):
+        story_of(store, stored, "src/count.py")
+    with opened() as store:
+        index_all(store, float("inf"))
+    with opened(readonly=True) as store:
+        assert len(story_of(store, stored, "src/count.py").touches) == 2

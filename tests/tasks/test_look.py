@@ -8,8 +8,10 @@ import pytest
 
 from obsmem.core.errors import NotFound, UsageError
 from obsmem.core.ids import entry_id
+from obsmem.core.tokens import estimate
 from obsmem.tasks.look import (
     PIECE,
+    PIECE_TOKENS,
     around,
     find_tool_call,
     read_range,
@@ -31,7 +33,7 @@ def test_pieces_of_an_entry_join_to_its_words(tmp_path: Path) -> None:
         (big,) = (one for one in entries(store, stored) if len(one.text) > PIECE)
         name = entry_id(stored.session.handle, big.seq)
         first = read_range(store, name)
-        assert (first.start, first.end, first.total) == (0, PIECE, len(big.text))
+        assert first.start == 0 < first.end <= PIECE and first.total == len(big.text)
         text, end = "", 0
         while end < first.total:
             piece = read_range(store, name, end, 7_001)
@@ -149,3 +151,54 @@ def test_the_workspace_is_told_from_its_newest_end(tmp_path: Path) -> None:
         assert len(seen) == len(expected) and {line.id for line in seen} == expected
         assert [line.at for line in seen] == sorted((line.at for line in seen), reverse=True)
         assert timeline_here(store, "/another").lines == ()
+
+
+def test_a_piece_costs_no_more_than_an_answer_may(tmp_path: Path) -> None:
+    talk = Talk()
+    talk.user("数据库连接" * 3_000)
+    talk.run("xxd key", "0f9e3b7a" * 3_000)
+    with opened() as store:
+        stored = session_of(store, talk.write(tmp_path))
+        for entry in entries(store, stored):
+            name = entry_id(stored.session.handle, entry.seq)
+            piece = read_range(store, name)
+            assert estimate(piece.text) <= PIECE_TOKENS
+            assert 0 < piece.end <= PIECE and piece.text == entry.text[: piece.end]
+            assert read_range(store, name, 0, piece.total).text == entry.text, "who asks for all gets all"
+
+
+def test_a_whole_call_id_elsewhere_is_meant_before_part_of_one_here(tmp_path: Path) -> None:
+    names = {"/w/there": "toolu_zz", "/w/here": "toolu_zz9"}
+    with opened() as store:
+        for number, (cwd, call) in enumerate(names.items()):
+            talk = Talk(f"5e551011-0000-4000-8000-0000000000{number:02d}", cwd)
+            talk.user("Look.")
+            talk.run("ls", "one")
+            path = talk.write(tmp_path, f"{talk.session}.jsonl")
+            made = f"toolu_{talk.session[-2:]}1".encode()
+            path.write_bytes(path.read_bytes().replace(made, call.encode()))
+            stored = session_of(store, path)
+        for call in names.values():
+            ids = find_tool_call(store, call, stored.session.workspace)
+            owner = store.archive.by_handle(ids[0].partition(".")[0])
+            assert len(ids) == 2 and names[owner.session.cwd] == call
+
+
+def test_around_keeps_to_the_live_path(tmp_path: Path) -> None:
+    talk = turns(2)
+    kept = talk.head
+    for number in range(40):
+        talk.user(f"a dead end {number}")
+    talk.head = kept
+    talk.user("alive again")
+    talk.agent("alive words")
+    with opened() as store:
+        stored = session_of(store, talk.write(tmp_path))
+        known = entries(store, stored)
+        alive = [one.seq for one in known if one.active]
+        again = next(one.seq for one in known if one.text == "alive again")
+        found = around(store, entry_id(stored.session.handle, again), 2)
+        place = alive.index(again)
+        assert [one.entry.seq for one in found if one.entry] == alive[place - 2 : place + 3]
+        dead = next(one.seq for one in known if not one.active)
+        assert any(not one.entry.active for one in around(store, entry_id(stored.session.handle, dead), 2) if one.entry)
