@@ -18,9 +18,10 @@ from bench.corpus import Sample
 from obsmem.harnesses import load
 from obsmem.store.archive import StoredSession
 from obsmem.system import config
+from obsmem.system.local_time import local_clock
 from obsmem.tasks.cards import update_cards
 from obsmem.tasks.ingest import ingest
-from obsmem.tasks.observe import local_clock, run_passes
+from obsmem.tasks.observe import run_passes
 from obsmem.tasks.store import ARCHIVE, INDEX, MEMORY, Store, open_store
 from obsmem.tasks.words import index_words
 

@@ -16,6 +16,7 @@ from typing import Any
 
 from obsmem.core.turns import Draft, ToolUse, Words, Written
 from obsmem.harnesses import forks
+from obsmem.system.files import write_new
 
 VERSION = "2.1.197"  # of the records that are written
 LONGEST_SLUG = 200
@@ -53,7 +54,7 @@ def write_session(draft: Draft, home: str) -> Written:
     path = os.path.join(project_folder(home, draft.folder), f"{session}.jsonl")
     lines = _Lines(draft, session)
     lines.write()
-    forks.write_new(path, "".join(lines.lines).encode("utf-8", "replace"))
+    write_new(path, "".join(lines.lines).encode("utf-8", "replace"))
     return Written(path, session, (path, ""), (forks.shell_line(draft.folder, "claude", "--resume", session),))
 
 

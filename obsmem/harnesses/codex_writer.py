@@ -17,6 +17,7 @@ from obsmem.core.turns import Draft, ToolUse, Turn, Words, Written
 from obsmem.harnesses import forks
 from obsmem.harnesses.codex_actions import PATCH_START
 from obsmem.harnesses.codex_results import result_of
+from obsmem.system.files import write_new
 
 VERSION = "0.171.0"  # of the records that are written
 
@@ -30,7 +31,7 @@ def write_session(draft: Draft, home: str) -> Written:
     path = os.path.join(root, "sessions", *time.strftime("%Y %m %d", local).split(), name)
     lines = _Lines(draft, session)
     lines.write()
-    forks.write_new(path, "".join(lines.lines).encode("utf-8", "replace"))
+    write_new(path, "".join(lines.lines).encode("utf-8", "replace"))
     return Written(path, session, (path, ""), (forks.shell_line(draft.folder, "codex", "resume", session),))
 
 

@@ -11,14 +11,14 @@ import shlex
 import uuid
 
 from obsmem.core.turns import Draft, ToolUse, Turn, Words, Written
-from obsmem.harnesses import forks
+from obsmem.system.files import write_new
 
 
 def write_session(draft: Draft, home: str) -> Written:
     """Write the file; see ``Harness.write_session``. ``session`` of the answer is ''."""
-    path = os.path.join(draft.keep, f"handoff-{draft.of.handle}-{uuid.uuid4().hex[:8]}.md")
+    path = os.path.join(draft.keep, f"{draft.of.handle}-{uuid.uuid4().hex[:8]}.md")
     parts = [draft.preface, *([draft.handoff] if draft.handoff else []), *(_turn(turn) for turn in draft.turns)]
-    forks.write_new(path, ("\n\n".join(parts) + "\n").encode("utf-8", "replace"))
+    write_new(path, ("\n\n".join(parts) + "\n").encode("utf-8", "replace"))
     prompt = f"Read {path} whole, then go on with the work that it describes."
     return Written(path, "", ("", ""), (f"cd {shlex.quote(draft.folder)} && cursor-agent {shlex.quote(prompt)}",))
 

@@ -7,7 +7,6 @@ that it names; no file is ever written over; nothing half-written lies where a h
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
 import uuid
@@ -17,7 +16,6 @@ from typing import Any, NamedTuple
 
 from obsmem.core.model import Action
 from obsmem.core.turns import Parentage, ToolUse
-from obsmem.system.files import make_folder, remove
 
 KEY = "observationalMemoryFork"
 MARK_DIGITS = 24  # of the SHA-256 of a record: 96 bits
@@ -56,26 +54,6 @@ def read_mark(value: Any) -> Repeats | None:
         return None
     where = transcript if isinstance(transcript, str) else ""
     return Repeats(session, Parentage(of[0], of[1], of[2], of[3], where), tuple(entries))
-
-
-def write_new(path: str, data: bytes) -> None:
-    """Write a file that must not be there yet, whole or not at all. Raises FileExistsError."""
-    make_folder(os.path.dirname(path))
-    beside = f"{path}.{uuid.uuid4().hex[:8]}.new"
-    descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        try:
-            os.link(beside, path)
-        except FileExistsError:
-            raise
-        except OSError:  # a file system without hard links; the name is fresh, so nothing is there
-            os.rename(beside, path)
-    finally:
-        remove(beside)
 
 
 def shell_line(folder: str, *arguments: str) -> str:

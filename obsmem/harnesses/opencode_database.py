@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from obsmem.harnesses.opencode_parts import voice_of
 from obsmem.harnesses.opencode_rows import Row, parsed
@@ -59,13 +59,21 @@ def rows(path: str, session_id: str) -> Iterator[Row]:
             yield _row("part", part, str(part.get("message_id") or ""))
 
 
-def last_summary(path: str, session_id: str) -> tuple[str, int]:
-    """(words, time in milliseconds) of the newest summary that took the place of a session's history; ('', 0) where it has
-    none, where summing up failed, or where the session is a sub-agent's. Raises OSError where the database cannot be read."""
+class Standing(NamedTuple):
+    """How a session stands before a request: the newest summary that took the place of its history and when that was made
+    (milliseconds), '' and 0 where there is none; ``fresh`` where it holds nothing but its first prompt."""
+
+    summary: str = ""
+    summed_up_at: int = 0
+    fresh: bool = False
+
+
+def standing_of(path: str, session_id: str) -> Standing:
+    """Look up a session of its own; nothing is said of a sub-agent's. Raises OSError where the database cannot be read."""
     with closing(_Connection(path)) as connection:
         session = next(connection.select("SELECT * FROM session WHERE id=?", session_id), {})
-        if session.get("parent_id"):
-            return "", 0
+        if not session or session.get("parent_id"):
+            return Standing()
         newest_first = (
             "SELECT id, data, time_created FROM message WHERE session_id=? AND data LIKE ?"
             " ORDER BY time_created DESC, id DESC"
@@ -75,9 +83,11 @@ def last_summary(path: str, session_id: str) -> tuple[str, int]:
             if voice_of(info).summary and not info.get("error"):
                 parts = connection.select("SELECT data FROM part WHERE message_id=? ORDER BY id", str(message["id"]))
                 said = [part for row in parts if (part := parsed(_as_text(row["data"]))).get("type") == "text"]
-                text = "".join(str(part.get("text") or "") for part in said)
-                return text, _whole(message["time_created"])
-    return "", 0
+                return Standing("".join(str(part.get("text") or "") for part in said), _whole(message["time_created"]))
+        prompts = connection.select(
+            "SELECT id FROM message WHERE session_id=? AND data LIKE ? LIMIT 2", session_id, '%"role":"user"%'
+        )
+        return Standing(fresh=len(list(prompts)) < 2)
 
 
 def last_model(path: str) -> tuple[str, str]:
@@ -92,16 +102,6 @@ def last_model(path: str) -> tuple[str, str]:
     except OSError:
         pass
     return "", ""
-
-
-def is_fresh(path: str, session_id: str) -> bool:
-    """True if a session of its own holds nothing but its first prompt yet. Raises OSError where the database cannot be read."""
-    with closing(_Connection(path)) as connection:
-        session = next(connection.select("SELECT * FROM session WHERE id=?", session_id), {})
-        prompts = connection.select(
-            "SELECT id FROM message WHERE session_id=? AND data LIKE ? LIMIT 2", session_id, '%"role":"user"%'
-        )
-        return bool(session) and not session.get("parent_id") and len(list(prompts)) < 2
 
 
 def _by_time(session: dict[str, Any]) -> tuple[int, str]:

@@ -40,8 +40,7 @@ def read_event(event: str, payload: Mapping[str, Any]) -> HookEvent:
     database = text_of(payload, "db") or _default_database()
     since = 0
     if event == "session.resumed":
-        since = _wants_block_since(database, session_id)
-        source = "compact" if since else "startup" if _is_fresh(database, session_id) else "resume"
+        source, since = _how_it_goes_on(database, session_id)
     return HookEvent(
         kind=EVENTS.get(event, "other"),
         name=event,
@@ -54,26 +53,18 @@ def read_event(event: str, payload: Mapping[str, Any]) -> HookEvent:
     )
 
 
-def _wants_block_since(database: str, session_id: str) -> int:
-    """When the session was compacted, in milliseconds; 0 where it wants no block."""
+def _how_it_goes_on(database: str, session_id: str) -> tuple[str, int]:
+    """(why a session starts, when the compaction was that it goes on after, in milliseconds, or 0)."""
     from obsmem.harnesses.base import OWN_BLOCK  # only where a session is seen for the first time
-    from obsmem.harnesses.opencode_database import last_summary
+    from obsmem.harnesses.opencode_database import standing_of
 
     try:
-        summary, at = last_summary(database, session_id)
+        standing = standing_of(database, session_id)
     except OSError:
-        return 0
-    return max(1, at) if summary and not summary.startswith(OWN_BLOCK) else 0
-
-
-def _is_fresh(database: str, session_id: str) -> bool:
-    """True where nothing was said before the prompt that is being answered."""
-    from obsmem.harnesses.opencode_database import is_fresh
-
-    try:
-        return is_fresh(database, session_id)
-    except OSError:
-        return False
+        return "resume", 0
+    if standing.summary and not standing.summary.startswith(OWN_BLOCK):
+        return "compact", max(1, standing.summed_up_at)
+    return "startup" if standing.fresh else "resume", 0
 
 
 def _default_database() -> str:

@@ -16,6 +16,7 @@ from typing import Any
 from obsmem.core import jsonc
 from obsmem.core.turns import Command, Draft, Step, ToolUse, Turn, Words, Written
 from obsmem.harnesses import forks, opencode_database
+from obsmem.system.files import write_new
 
 VERSION = "1.18.33"  # of the records that are written
 UNKNOWN_MODEL = ("unknown", "unknown")
@@ -32,8 +33,8 @@ def database_path(home: str) -> str:
 def write_session(draft: Draft, home: str) -> Written:
     """Write the file to import; see ``Harness.write_session``."""
     pages = _Pages(draft, usual_model(home))
-    path = os.path.join(draft.keep, f"{pages.session}.json")
-    forks.write_new(path, json.dumps(pages.document(), ensure_ascii=False).encode("utf-8", "replace"))
+    path = os.path.join(draft.keep, f"{draft.of.handle}-{pages.session}.json")
+    write_new(path, json.dumps(pages.document(), ensure_ascii=False).encode("utf-8", "replace"))
     more = ["--model", "PROVIDER/MODEL"] if pages.model == UNKNOWN_MODEL else []
     return Written(
         path,

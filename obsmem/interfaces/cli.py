@@ -73,7 +73,7 @@ def recall_main() -> int:
 
 def _as_called_here(text: str) -> str:
     """A message whose hints name this program as this machine's shell finds it."""
-    from obsmem.tasks.deliver import command
+    from obsmem.tasks.called import command
 
     return text.replace("'observational-memory ", f"'{command()} ")
 
@@ -98,7 +98,7 @@ def _hand_over(words: list[str]) -> None:
     that has not. Does not return then; an interpreter option tells the other one not to hand over again."""
     from obsmem.system.paths import data_home
     from obsmem.system.process import recorded_interpreter
-    from obsmem.tasks.deliver import installed_script
+    from obsmem.tasks.called import installed_script
 
     recorded = recorded_interpreter(data_home())
     if recorded and HANDED_OVER not in sys._xoptions and os.path.isfile(installed_script()):

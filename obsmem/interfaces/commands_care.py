@@ -10,7 +10,7 @@ from obsmem.harnesses import load
 from obsmem.interfaces.report import agreed, many, say, say_json, size, warn
 from obsmem.system.launcher import quoted, write_launcher
 from obsmem.system.paths import data_home
-from obsmem.tasks.deliver import command, installed_script
+from obsmem.tasks.called import command, installed_script
 from obsmem.tasks.forget import forget_entry, forget_session, undo_forget
 from obsmem.tasks.fsck import check_home
 from obsmem.tasks.resolve import find_session

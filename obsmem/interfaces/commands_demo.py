@@ -18,11 +18,11 @@ from obsmem.core.tokens import estimate
 from obsmem.interfaces.report import many, say, size
 from obsmem.memory import recall
 from obsmem.system import config as configuration
-from obsmem.tasks.deliver import installed_script
+from obsmem.system.local_time import local_clock
+from obsmem.tasks.called import installed_script
 from obsmem.tasks.discover import Found, find_below
 from obsmem.tasks.entries import read_entries
 from obsmem.tasks.ingest import ingest
-from obsmem.tasks.observe import local_clock
 from obsmem.tasks.remember import remember
 from obsmem.tasks.replay import Cut, Replayed, replay
 from obsmem.tasks.resolve import find

@@ -6,8 +6,8 @@ import argparse
 
 from obsmem.core.errors import UsageError
 from obsmem.interfaces.report import many, say, say_json
+from obsmem.system.local_time import local_clock
 from obsmem.tasks.export_folder import export_folder
-from obsmem.tasks.observe import local_clock
 from obsmem.tasks.resolve import find_session
 from obsmem.tasks.store import open_store
 

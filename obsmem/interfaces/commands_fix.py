@@ -11,7 +11,7 @@ from obsmem.memory.render import SHARES
 from obsmem.memory.sections import pin_cost, pin_lines
 from obsmem.memory.wording import clean, clip
 from obsmem.store.memory_pins import StoredPin
-from obsmem.tasks.deliver import command, recall_command
+from obsmem.tasks.called import command, recall_command
 from obsmem.tasks.here import Here, find_here
 from obsmem.tasks.pins import pin, pins, unpin, write_note
 from obsmem.tasks.resolve import find_session

@@ -6,8 +6,8 @@ import argparse
 from typing import Any
 
 from obsmem.interfaces.report import many, say, say_json, warn
+from obsmem.system.local_time import local_clock
 from obsmem.tasks.fork import Fork, Forked, fork
-from obsmem.tasks.observe import local_clock
 from obsmem.tasks.resolve import find_session
 from obsmem.tasks.store import open_store
 

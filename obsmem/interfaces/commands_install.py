@@ -19,7 +19,7 @@ from obsmem.system import environment, seats
 from obsmem.system.notice import is_welcome, leave_welcome
 from obsmem.system.paths import data_home
 from obsmem.tasks import install as installing
-from obsmem.tasks.deliver import command
+from obsmem.tasks.called import command
 from obsmem.tasks.doctor import diagnose, exit_status
 from obsmem.tasks.finding import BROKEN, GOOD
 from obsmem.tasks.install import Plan

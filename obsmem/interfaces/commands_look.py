@@ -9,12 +9,12 @@ from obsmem.core.errors import SourceMissing, UsageError
 from obsmem.interfaces.report import age, say, say_json, warn
 from obsmem.memory import recall
 from obsmem.memory.timeline import Line
-from obsmem.tasks.deliver import command
+from obsmem.system.local_time import local_clock
+from obsmem.tasks.called import command
 from obsmem.tasks.entries import find_entry
 from obsmem.tasks.file_story import FileStory, tell_file
 from obsmem.tasks.here import find_here
 from obsmem.tasks.look import PIECE, PIECE_TOKENS, Piece, around, find_tool_call, read_range, timeline, timeline_here
-from obsmem.tasks.observe import local_clock
 from obsmem.tasks.resolve import find_session
 from obsmem.tasks.store import open_store
 

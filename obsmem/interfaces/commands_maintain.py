@@ -14,12 +14,13 @@ from obsmem.core.errors import ConfigError, NotFound
 from obsmem.interfaces.hook_delivery import BUSY
 from obsmem.system import config as configuration
 from obsmem.system import log, seats
+from obsmem.system.local_time import local_clock
 from obsmem.system.paths import data_home
 from obsmem.tasks.drain import drain_with_workers
 from obsmem.tasks.forget import apply_retention
 from obsmem.tasks.ingest import known_session
 from obsmem.tasks.maintain import COMPACT_SECONDS, catch_up, look_after
-from obsmem.tasks.observe import Done, local_clock
+from obsmem.tasks.observe import Done
 from obsmem.tasks.store import Store, open_store
 from obsmem.tasks.vectors import fill_vectors
 from obsmem.tasks.words import index_all, index_words

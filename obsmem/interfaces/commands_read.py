@@ -16,11 +16,12 @@ from obsmem.core.errors import NotFound, UsageError
 from obsmem.interfaces.report import Bar, agreed, counts, many, say, say_json, size, warn
 from obsmem.system import config as configuration
 from obsmem.system.config import Config
+from obsmem.system.local_time import local_clock
 from obsmem.tasks.ask import cascade
 from obsmem.tasks.discover import Found, find_below, find_on_machine, newest_on_machine
 from obsmem.tasks.ingest import Progress, ingest
 from obsmem.tasks.maintain import write_hook_state
-from obsmem.tasks.observe import local_clock, run_passes
+from obsmem.tasks.observe import run_passes
 from obsmem.tasks.replay import Counts, Cut, Replayed, count, replay
 from obsmem.tasks.resolve import find_session
 from obsmem.tasks.store import Store, open_store

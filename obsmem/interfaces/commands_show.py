@@ -18,6 +18,7 @@ from obsmem.memory import recall
 from obsmem.store.archive import StoredSession
 from obsmem.system import config as configuration
 from obsmem.system import log
+from obsmem.system.local_time import local_clock
 from obsmem.system.paths import data_home
 from obsmem.tasks import usage
 from obsmem.tasks.deliver import make_block
@@ -25,7 +26,7 @@ from obsmem.tasks.deliveries import describe, recent_deliveries
 from obsmem.tasks.doctor import unlogged_trouble
 from obsmem.tasks.entries import find_entry
 from obsmem.tasks.install import is_registered
-from obsmem.tasks.observe import local_clock, observe_clock
+from obsmem.tasks.observe import observe_clock
 from obsmem.tasks.remember import remember
 from obsmem.tasks.resolve import find, find_session, neighbours, sources_of
 from obsmem.tasks.rotation import lineage

@@ -13,12 +13,12 @@ from obsmem.core.errors import NotFound, ObsmemError
 from obsmem.harnesses import load
 from obsmem.interfaces.report import age, many, say, say_json, size, table, warn
 from obsmem.store.archive import StoredSession
-from obsmem.tasks.deliver import command
+from obsmem.system.local_time import local_clock
+from obsmem.tasks.called import command
 from obsmem.tasks.export_folder import export_folder
 from obsmem.tasks.handoff import make_handoff
 from obsmem.tasks.here import find_here
 from obsmem.tasks.look import session_lines
-from obsmem.tasks.observe import local_clock
 from obsmem.tasks.resolve import find_session
 from obsmem.tasks.rotation import cancel_rotation, lineage, rotate
 from obsmem.tasks.store import Store, open_store

@@ -47,7 +47,7 @@ def _listed(scope: Scope, hits: list[Hit], room: int) -> tuple[str, int]:
     for hit in hits:
         words = frame.inside(frame.words_of(scope.store, hit.snippet))
         lines.append(f"{_heading(hit)}\n{words}")
-    return frame.lines(frame.fence_key(scope.store), lines, room, who="see each", about="search")
+    return frame.lines(scope.store.key(), lines, room, who="see each", about="search")
 
 
 def _heading(hit: Hit) -> str:
@@ -68,7 +68,7 @@ def file(scope: Scope, given: Given) -> str:
         ) from error
     lines = [frame.inside(frame.words_of(scope.store, line)).strip() for line in story_lines(story)]
     room = int(given.get("max_tokens") or DEFAULT_TOKENS) - estimate(INTRODUCTION) - MARGIN
-    told, count = frame.lines(frame.fence_key(scope.store), lines, room, who="see each", about="file")
+    told, count = frame.lines(scope.store.key(), lines, room, who="see each", about="file")
     left = [f"({len(lines) - count} more lines: ask with a larger max_tokens)"] if count < len(lines) else []
     return "\n".join([INTRODUCTION, told, *left])
 

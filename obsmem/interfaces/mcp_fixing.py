@@ -37,4 +37,4 @@ def unpin(scope: Scope, given: Mapping[str, Any]) -> str:
 def _shown(scope: Scope, one: Pin) -> str:
     words = frame.inside(frame.words_of(scope.store, one.text))[:SHOWN]
     who = "user" if one.evidence == "user" else one.evidence
-    return f"{INTRODUCTION}\n{frame.fence(frame.fence_key(scope.store), words, id=one.id, who=who, about='pin')}"
+    return f"{INTRODUCTION}\n{frame.fence(scope.store.key(), words, id=one.id, who=who, about='pin')}"

@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import os
 import re
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from obsmem.core.clean import one_line, strip_controls
 from obsmem.core.tokens import clip, estimate
-from obsmem.system.files import PRIVATE_FILE
 from obsmem.tasks.store import Store
 
 DEFAULT_TOKENS = 2_000
@@ -39,23 +37,6 @@ class Piece(NamedTuple):
     note: str = ""
     start: int = 0
     total: int = 0
-
-
-def fence_key(store: Store) -> bytes:
-    """The store's local key, made where there is none yet; where none can be made, one for this process alone."""
-    path = os.path.join(store.home, "key")
-    try:
-        if not os.path.exists(path):
-            with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE_FILE), "wb") as file:
-                file.write(_PROCESS_KEY)
-        return store.key()
-    except FileExistsError:
-        return store.key()
-    except OSError:
-        return _PROCESS_KEY
-
-
-_PROCESS_KEY = os.urandom(32)
 
 
 def fence(key: bytes, text: str, **about: str) -> str:

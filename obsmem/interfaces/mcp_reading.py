@@ -55,7 +55,7 @@ def _records(scope: Scope, found: Found, room: int) -> list[str]:
         lines.append(f"{_note_line(scope, note, short[note.id])} ({voice})")
     if not lines:
         return []
-    fenced, shown = frame.lines(frame.fence_key(scope.store), lines, room, who="observer", about="notes")
+    fenced, shown = frame.lines(scope.store.key(), lines, room, who="observer", about="notes")
     return [fenced] + ([f"({len(lines) - shown} more records: recall them one by one)"] if shown < len(lines) else [])
 
 
@@ -94,7 +94,7 @@ def _answer(scope: Scope, head: list[str], found: list[Piece], room: int) -> str
     top = "\n".join([INTRODUCTION, *head])
     if not found:
         return top
-    return f"{top}\n{frame.pieces(frame.fence_key(scope.store), found, room - estimate(top) - MARGIN)}"
+    return f"{top}\n{frame.pieces(scope.store.key(), found, room - estimate(top) - MARGIN)}"
 
 
 def _room(given: Given) -> int:
@@ -146,7 +146,7 @@ def timeline(scope: Scope, given: Given) -> str:
     after = str(given.get("more", ""))
     if after.partition(".")[0] not in ("", stored.session.handle):
         raise UsageError("'more' is of another session: give that session with it.")
-    key, room, count = frame.fence_key(scope.store), _room(given), int(given.get("count", 30))
+    key, room, count = scope.store.key(), _room(given), int(given.get("count", 30))
 
     def make(number: int) -> str:
         page = look.timeline(scope.store, stored, after, number)
@@ -175,7 +175,7 @@ def notes(scope: Scope, given: Given) -> str:
         return f"{'Nothing more is' if start else 'Nothing is'} noted of {about}."
     shown = lines[start:]
     fenced, count = frame.lines(
-        frame.fence_key(scope.store), shown, _room(given) - estimate(INTRODUCTION) - 40, who="observer", about=about
+        scope.store.key(), shown, _room(given) - estimate(INTRODUCTION) - 40, who="observer", about=about
     )
     more = f"\nmore: {ids[start + count - 1]}" if start + count < len(lines) else ""
     return f"{INTRODUCTION}\n{fenced}{more}"

@@ -338,6 +338,17 @@ class Archive:
                 self.count_rewind(session)
         return wanted != now
 
+    def originals(self, session: int) -> dict[int, bytes]:
+        """Row number of an entry that came masked from another store -> hash that its record has where it was read."""
+        # A store of an earlier version that is only read has no such table, and nothing that came.
+        if not self.connection.execute("SELECT 1 FROM sqlite_master WHERE name='originals'").fetchone():
+            return {}
+        rows = self.connection.execute(
+            "SELECT entry, sha256 FROM originals WHERE entry BETWEEN ? AND ?",
+            (row_number(session, 0), row_number(session + 1, 0) - 1),
+        )
+        return {number: bytes(digest) for number, digest in rows}
+
     # --- measures and sizes
 
     def measures(self, session: int, up_to: int | None = None) -> list[tuple[int, int]]:

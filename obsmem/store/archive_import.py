@@ -45,27 +45,15 @@ class Arriving(NamedTuple):
     side: bytes | None = None
 
 
-def originals(archive: Archive, session: int) -> dict[int, bytes]:
-    """Seq -> hash that the record of an entry has where it was read, for those that came masked."""
-    # A store of an earlier version that is only read has no such table, and nothing that came.
-    if not archive.connection.execute("SELECT 1 FROM sqlite_master WHERE name='originals'").fetchone():
-        return {}
-    rows = archive.connection.execute(
-        "SELECT entry, sha256 FROM originals WHERE entry BETWEEN ? AND ?",
-        (row_number(session, 0), row_number(session + 1, 0) - 1),
-    )
-    return {number & ((1 << SEQ_BITS) - 1): bytes(digest) for number, digest in rows}
-
-
 def identities(archive: Archive, session: int) -> dict[int, Identity]:
     """Seq -> what an entry is known by in every store, for all entries of a session."""
-    masked = originals(archive, session)
+    masked = archive.originals(session)
     rows = archive.connection.execute(
         "SELECT no, sha256, block FROM entries WHERE no BETWEEN ? AND ? ORDER BY no",
         (row_number(session, 0), row_number(session + 1, 0) - 1),
     )
     low = (1 << SEQ_BITS) - 1
-    return number_alike((no & low, masked.get(no & low, bytes(digest)), block) for no, digest, block in rows)
+    return number_alike((no & low, masked.get(no, bytes(digest)), block) for no, digest, block in rows)
 
 
 def number_alike(entries: Iterable[tuple[int, bytes, int]]) -> dict[int, Identity]:

@@ -394,7 +394,7 @@ def positions(archive: Archive, source: int) -> dict[tuple[int, int], int]:
 def known_records(archive: Archive, session: int, source: int) -> dict[bytes, list[tuple[int, ...]]]:
     """Hash of a record -> seqs of its entries, once for each time that it stands in another file of this session."""
     files = {row.no for row in archive.sources(session) if row.kind in ("file", "bundle")} - {source}
-    masked = dict(archive.connection.execute("SELECT entry, sha256 FROM originals")) if files else {}
+    masked = archive.originals(session) if files else {}
     places: dict[tuple[int, int], list[EntryRow]] = {}
     for entry in archive.entries(session) if files else ():
         if entry.source in files:

@@ -44,6 +44,37 @@ def write_atomic(path: str, data: bytes, mode: int = PRIVATE_FILE, *, durable: b
         raise
 
 
+def write_new(path: str, data: bytes, mode: int = PRIVATE_FILE) -> None:
+    """Write a file that must not be there yet, whole or not at all. Raises FileExistsError."""
+    beside = f"{path}.{os.getpid()}.{os.urandom(4).hex()}.new"
+    write_atomic(beside, data, mode)
+    try:
+        os.link(beside, path)
+    except FileExistsError:
+        raise
+    except OSError:  # a file system without hard links: only there, somebody may come between
+        if os.path.exists(path):
+            raise FileExistsError(path) from None
+        os.rename(beside, path)
+    finally:
+        remove(beside)
+
+
+def made_once(path: str, data: bytes) -> bytes:
+    """What stands in a small file, which is made with ``data`` where there is none: whoever comes first makes it for all.
+    Raises OSError where it can be neither read nor made."""
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except FileNotFoundError:
+        pass
+    try:
+        write_new(path, data)
+        return data
+    except FileExistsError:
+        return read_bytes(path)
+
+
 def read_bytes(path: str, limit: int = 1 << 20) -> bytes:
     """Read up to ``limit`` bytes of a small file; empty where there is none."""
     try:

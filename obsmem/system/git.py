@@ -6,10 +6,10 @@ Invariant: no call outlives its deadline, and none waits for a person.
 from __future__ import annotations
 
 import os
-import subprocess
 
 from obsmem.core.errors import ObsmemError, UsageError
 from obsmem.core.mask import mask
+from obsmem.system.programs import run_program
 
 SECONDS = 120.0  # for one call that may reach another machine
 _SAFE = (
@@ -43,17 +43,14 @@ def git(folder: str, *words: str, seconds: float = SECONDS) -> str:
     }
     environment.setdefault("GIT_SSH_COMMAND", "ssh -o BatchMode=yes")
     try:
-        done = subprocess.run(
-            ["git", *_SAFE, *words], cwd=folder, env=environment, stdin=subprocess.DEVNULL, capture_output=True,
-            timeout=seconds, start_new_session=True, check=False,
-        )  # fmt: skip
+        done = run_program(["git", *_SAFE, *words], folder, environment, seconds)
     except FileNotFoundError as error:
         raise GitFailed("git is not on this machine: install it, then run the command again.") from error
-    except subprocess.TimeoutExpired as error:
+    if done.status is None:
         raise GitFailed(
             f"git {words[0]} did not end within {seconds:.0f} seconds: see whether the other side can be reached."
-        ) from error
-    if done.returncode:
-        said = mask(done.stderr.decode("utf-8", "replace").strip()).replace("\n", " ")[-300:]
+        )
+    if done.status:
+        said = mask(done.stderr.strip()).replace("\n", " ")[-300:]
         raise GitFailed(f"git {words[0]} failed ({said}). Mend that and run the command again.")
-    return done.stdout.decode("utf-8", "replace")
+    return done.stdout

@@ -25,17 +25,21 @@ EXECUTABLE = 0o700
 
 def launcher_path(home: str) -> str:
     """Where the launcher of a data folder lies on this platform."""
-    return os.path.join(home, LAUNCHER + (".cmd" if sys.platform == "win32" else ""))
+    return _path(home, LAUNCHER)
 
 
 def recall_path(home: str) -> str:
     """Where the launcher of ``recall`` lies on this platform."""
-    return os.path.join(home, RECALL + (".cmd" if sys.platform == "win32" else ""))
+    return _path(home, RECALL)
 
 
 def server_path(home: str) -> str:
     """Where the launcher of the server of an agent's tools lies on this platform."""
-    return os.path.join(home, SERVER + (".cmd" if sys.platform == "win32" else ""))
+    return _path(home, SERVER)
+
+
+def _path(home: str, name: str) -> str:
+    return os.path.join(home, name + (".cmd" if sys.platform == "win32" else ""))
 
 
 def quoted(path: str) -> str:
@@ -73,25 +77,18 @@ def launcher_text(home: str, script: str) -> str:
 
 def write_recall(home: str, script: str) -> str:
     """Write the launcher of ``recall``, which runs under the interpreter that is recorded when it is called."""
-    path = recall_path(home)
-    _write(
-        path,
-        _command_for_windows(home, script, RECALL)
-        if sys.platform == "win32"
-        else _command_for_shell(home, script, RECALL),
-    )
-    return path
+    return _write_command(home, script, RECALL)
 
 
 def write_server(home: str, script: str) -> str:
     """Write the launcher of the server, which runs under the interpreter that is recorded when it is called."""
-    path = server_path(home)
-    _write(
-        path,
-        _command_for_windows(home, script, SERVER)
-        if sys.platform == "win32"
-        else _command_for_shell(home, script, SERVER),
-    )
+    return _write_command(home, script, SERVER)
+
+
+def _write_command(home: str, script: str, name: str) -> str:
+    path = _path(home, name)
+    form = _command_for_windows if sys.platform == "win32" else _command_for_shell
+    _write(path, form(home, script, name))
     return path
 
 

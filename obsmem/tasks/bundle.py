@@ -15,10 +15,10 @@ from typing import Any
 from obsmem.core.errors import NotFound, StoreError
 from obsmem.core.ids import is_entry_id, parse_entry_id
 from obsmem.store.archive import StoredSession
-from obsmem.store.archive_import import Identity, identities, originals
+from obsmem.store.archive_import import Identity, identities
 from obsmem.store.archive_rows import EntryRow
 from obsmem.store.memory_import import drops_of, stretches_of
-from obsmem.system.files import read_bytes, write_atomic
+from obsmem.system.files import made_once
 from obsmem.system.git_remote import alias_of
 from obsmem.tasks.bundle_format import FORMAT, Line, as_text, pack
 from obsmem.tasks.bundle_mask import kinds_of_secrets, mask_record
@@ -29,12 +29,8 @@ STORE_ID = "store-id"
 
 def store_id(store: Store) -> str:
     """What this store is called among others: 12 hex digits, made once."""
-    path = os.path.join(store.home, STORE_ID)
-    known = read_bytes(path, 64).decode("ascii", "replace").strip()
-    if not known:
-        known = secrets.token_hex(6)
-        write_atomic(path, known.encode("ascii") + b"\n")
-    return known
+    made = made_once(os.path.join(store.home, STORE_ID), secrets.token_hex(6).encode("ascii") + b"\n")
+    return made.decode("ascii", "replace").strip()
 
 
 def export_bundle(store: Store, sessions: Iterable[StoredSession], *, raw: bool = False) -> bytes:
@@ -133,7 +129,7 @@ def _records(store: Store, stored: StoredSession) -> Iterator[tuple[EntryRow, by
 
 
 def _record_lines(store: Store, stored: StoredSession, raw: bool) -> Iterator[Line]:
-    known = originals(store.archive, stored.no)
+    known = store.archive.originals(stored.no)
     line: Line = {}
     last = (-1, -1)
     for row in store.archive.entries(stored.no):
@@ -155,10 +151,10 @@ def _record(store: Store, stored: StoredSession, row: EntryRow, known: dict[int,
     sent = data if raw else mask_record(store, stored.session.harness, data)
     if sent is None:
         return {}
-    changed = sent != data or row.seq in known
+    changed = sent != data or row.no in known
     return {
         "line": "record",
-        "sha256": known.get(row.seq, row.sha256).hex(),
+        "sha256": known.get(row.no, row.sha256).hex(),
         **as_text(sent),
         **({"masked": True} if changed else {}),
         "entries": [],

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from obsmem.core import jsonc, tomltables
 from obsmem.core.errors import ConfigError, ObsmemError
-from obsmem.system.files import PRIVATE_FILE, make_folder, read_bytes, remove, write_atomic
+from obsmem.system.files import PRIVATE_FILE, read_bytes, remove, write_atomic
 from obsmem.system.launcher import calls, launcher_path, recall_path, server_path
 from obsmem.system.paths import APP
 
@@ -169,11 +169,24 @@ def take_back(home: str, harness: str, path: str) -> str:
 
 def records(home: str, harness: str) -> Records:
     """Path -> what was written there for a harness."""
+    return read_records(os.path.join(_folder(home, harness), RECORD))
+
+
+def read_records(path: str) -> Records:
+    """What a file of records holds; {} where there is none, or none that can be read."""
     try:
-        value = json.loads(read_bytes(os.path.join(_folder(home, harness), RECORD)) or b"{}")
+        value = json.loads(read_bytes(path, LIMIT) or b"{}")
     except ValueError:
         return {}
     return value if isinstance(value, dict) else {}
+
+
+def write_records(path: str, known: Mapping[str, Any]) -> None:
+    """Write a file of records, which goes where it would hold none."""
+    if known:
+        write_atomic(path, json.dumps(known, indent=1).encode("utf-8"))
+    else:
+        remove(path)
 
 
 def _base(
@@ -273,8 +286,7 @@ def _folder(home: str, harness: str) -> str:
 
 
 def _write_records(home: str, harness: str, value: Mapping[str, Any]) -> None:
-    make_folder(_folder(home, harness))
-    write_atomic(os.path.join(_folder(home, harness), RECORD), json.dumps(value, indent=1).encode("utf-8"))
+    write_records(os.path.join(_folder(home, harness), RECORD), value)
 
 
 def _restore_records(home: str, harness: str, value: Mapping[str, Any]) -> None:

@@ -13,9 +13,7 @@ from obsmem.core.model import Block
 from obsmem.memory.render import render
 from obsmem.store.archive import StoredSession
 from obsmem.system.blockfile import make_due, write_next
-from obsmem.tasks.called import command as command
-from obsmem.tasks.called import installed_script as installed_script
-from obsmem.tasks.called import recall_command as recall_command
+from obsmem.tasks.called import command, recall_command
 from obsmem.tasks.cards import cards_of
 from obsmem.tasks.remember import remember
 from obsmem.tasks.store import Store

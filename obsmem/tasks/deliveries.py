@@ -21,7 +21,7 @@ from obsmem.system import blockfile
 from obsmem.system.blockfile import CURRENT, DUE, DUE_SECONDS, KEPT, NEXT, RESUME, RETRIED, RETRY, make_due, occasion_of
 from obsmem.system.files import read_bytes, remove, write_atomic
 from obsmem.system.state import OPEN_FILE
-from obsmem.tasks.deliver import command
+from obsmem.tasks.called import command
 from obsmem.tasks.store import Store
 
 SECOND_TRY = "second-try"

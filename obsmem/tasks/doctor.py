@@ -23,7 +23,7 @@ from obsmem.system.log import log_path, tells_of_failure
 from obsmem.system.process import INTERPRETER_FILE
 from obsmem.system.state import switched_off
 from obsmem.tasks.ask import make_worker
-from obsmem.tasks.deliver import command, installed_script
+from obsmem.tasks.called import command, installed_script
 from obsmem.tasks.doctor_hooks import check_harnesses, check_programs
 from obsmem.tasks.doctor_mcp import check_server
 from obsmem.tasks.doctor_store import check_databases, check_deliveries, check_workers

@@ -17,8 +17,8 @@ from obsmem.core import jsonc
 from obsmem.core.errors import ConfigError
 from obsmem.harnesses import REGISTRY, load
 from obsmem.harnesses.base import Harness
+from obsmem.tasks.called import command
 from obsmem.tasks.config_files import read_config, recognise_ours
-from obsmem.tasks.deliver import command
 from obsmem.tasks.finding import BROKEN, GOOD, WARNING, Check
 from obsmem.tasks.install import detect, expected_config, user_home
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 
 from obsmem import __version__
 from obsmem.system.launcher import server_path
-from obsmem.tasks.deliver import command
+from obsmem.tasks.called import command
 from obsmem.tasks.finding import BROKEN, GOOD, WARNING, Check
 from obsmem.tasks.install import detect, is_registered
 

@@ -12,10 +12,10 @@ from collections.abc import Iterator
 from obsmem.core.errors import StoreError
 from obsmem.store.schema import damage
 from obsmem.system import config as configuration
-from obsmem.tasks.deliver import command
+from obsmem.system.local_time import local_clock
+from obsmem.tasks.called import command
 from obsmem.tasks.deliveries import describe, recent_deliveries
 from obsmem.tasks.finding import BROKEN, GOOD, WARNING, Check
-from obsmem.tasks.observe import local_clock
 from obsmem.tasks.store import ARCHIVE, INDEX, MEMORY, Store
 
 QUICK = 64 << 20  # bytes; larger databases are looked through by fsck alone

@@ -16,7 +16,7 @@ from obsmem.core.clock import Clock
 from obsmem.store.archive import StoredSession
 from obsmem.system import log, process
 from obsmem.tasks.ask import has_workers
-from obsmem.tasks.deliver import installed_script
+from obsmem.tasks.called import installed_script
 from obsmem.tasks.observe import Done, run_passes
 from obsmem.tasks.store import Store
 

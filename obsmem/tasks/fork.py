@@ -24,11 +24,13 @@ from obsmem.store.archive import StoredSession
 from obsmem.store.archive_write import set_parent
 from obsmem.system.files import remove
 from obsmem.system.workspace import workspace_of
+from obsmem.tasks.called import command, recall_command
 from obsmem.tasks.canonical import conversation
-from obsmem.tasks.deliver import command, leave_block, recall_command
+from obsmem.tasks.deliver import leave_block
 from obsmem.tasks.deliveries import leave_for_resume
 from obsmem.tasks.entries import find_entry, original
 from obsmem.tasks.fork_check import read_back, run_command
+from obsmem.tasks.handoff import make_handoff
 from obsmem.tasks.identify import excluded
 from obsmem.tasks.ingest import ingest, is_database
 from obsmem.tasks.store import Store
@@ -78,7 +80,7 @@ def fork(
         return Forked(fitted, draft, budget)
     home = home or os.path.expanduser("~")
     if not module.TAKES_SESSIONS:
-        draft = draft._replace(handoff=_handoff(store, parent, clock))
+        draft = draft._replace(handoff=make_handoff(store, parent, "notes", clock))
     written = module.write_session(draft, home)
     if not written.session:
         return Forked(fitted, draft, budget, written)
@@ -208,17 +210,6 @@ def _closing(stored: StoredSession, cut: int, turns: Sequence[Turn]) -> str:
     return (
         f'{FORK_OPENING}{handle}">The copied part ends here, at entry {entry_id(handle, cut)}.</observational-memory>'
     )
-
-
-def _handoff(store: Store, stored: StoredSession, clock: Clock) -> str:
-    """The text that hands a session on, for a target that takes no session; the block where it cannot be made."""
-    try:
-        from obsmem.tasks.handoff import make_handoff  # type: ignore[import-not-found,unused-ignore]
-    except ImportError:
-        from obsmem.tasks.deliver import make_block
-
-        return "\n\n".join(make_block(store, stored, clock).parts)
-    return str(make_handoff(store, stored, "notes", clock))
 
 
 def _must_read_back(target: str, source: Source, session: str, draft: Draft) -> None:

@@ -8,9 +8,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import signal
-import subprocess
-import tempfile
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -18,6 +15,7 @@ from obsmem.core.model import Entry
 from obsmem.core.turns import Command, Draft, all_words, tool_uses
 from obsmem.harnesses import load
 from obsmem.harnesses.base import Source
+from obsmem.system.programs import run_program
 from obsmem.system.state import WORKER_VARIABLE
 
 SECONDS = 120.0  # a first start of a harness can take this long
@@ -36,44 +34,17 @@ def run_command(command: Command, folder: str, seconds: float = SECONDS) -> Ran:
     program = shutil.which(command.arguments[0])
     if program is None:
         return Ran(False, f"{command.arguments[0]} is not on PATH")
-    with tempfile.TemporaryFile() as output:
-        try:
-            process = subprocess.Popen(
-                [program, *command.arguments[1:]],
-                cwd=folder,
-                env={**os.environ, WORKER_VARIABLE: "1"},
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
-        except OSError as error:
-            return Ran(True, f"it could not be started ({error.strerror})")
-        late = False
-        try:
-            process.wait(seconds)
-        except subprocess.TimeoutExpired:
-            late = True
-        finally:
-            _end(process)
-        output.seek(0)
-        said = output.read().decode("utf-8", "replace")
-    if late:
-        return Ran(True, f"it did not end within {seconds:.0f} s")
-    if process.returncode or command.expected not in said:
-        return Ran(True, f"exit status {process.returncode}: {said.strip()[-LAST:]}")
-    return Ran(True)
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
     try:
-        if hasattr(os, "killpg"):
-            os.killpg(process.pid, signal.SIGKILL)
-        else:
-            process.kill()
-    except OSError:
-        pass  # as a rule nobody is left
-    process.wait()
+        done = run_program(
+            [program, *command.arguments[1:]], folder, {**os.environ, WORKER_VARIABLE: "1"}, seconds, joined=True
+        )
+    except OSError as error:
+        return Ran(True, f"it could not be started ({error.strerror})")
+    if done.status is None:
+        return Ran(True, f"it did not end within {seconds:.0f} s")
+    if done.status or command.expected not in done.stdout:
+        return Ran(True, f"exit status {done.status}: {done.stdout.strip()[-LAST:]}")
+    return Ran(True)
 
 
 def read_back(harness: str, source: Source, session: str, draft: Draft) -> str:

@@ -11,8 +11,9 @@ from obsmem.core.fold import fold
 from obsmem.core.model import Block
 from obsmem.memory.handoff import STYLES, commands_pointer, render_handoff
 from obsmem.store.archive import StoredSession
+from obsmem.tasks.called import command, recall_command
 from obsmem.tasks.cards import cards_of
-from obsmem.tasks.deliver import command, disk_state, recall_command
+from obsmem.tasks.deliver import disk_state
 from obsmem.tasks.remember import remember
 from obsmem.tasks.store import Store
 

@@ -28,6 +28,7 @@ from obsmem.system.launcher import (
 )
 from obsmem.system.notice import WELCOME
 from obsmem.system.paths import APP, safe_name
+from obsmem.tasks.called import installed_script
 from obsmem.tasks.config_files import (
     Change,
     plan_change,
@@ -39,7 +40,6 @@ from obsmem.tasks.config_files import (
     value_of,
     write_change,
 )
-from obsmem.tasks.deliver import installed_script
 from obsmem.tasks.rule_files import make_rule_file, plan_rule_file, remove_rule_files
 from obsmem.tasks.skill_files import SkillFile, plan_skills, remove_skills, write_skills
 

@@ -16,6 +16,7 @@ from obsmem.store.archive import StoredSession
 from obsmem.system import log, seats
 from obsmem.system.files import free_bytes, remove
 from obsmem.system.indexfile import index_path
+from obsmem.system.local_time import local_clock
 from obsmem.system.lock import hold, try_hold, try_slot
 from obsmem.system.paths import safe_name, session_folder
 from obsmem.system.state import DEFAULT_RATE, State, switched_off, write_state
@@ -24,7 +25,7 @@ from obsmem.tasks.deliver import leave_block
 from obsmem.tasks.deliveries import open_delivery, settle
 from obsmem.tasks.drain import drain
 from obsmem.tasks.ingest import ingest, is_database, known_session
-from obsmem.tasks.observe import Done, local_clock, run_passes
+from obsmem.tasks.observe import Done, run_passes
 from obsmem.tasks.rotation import link_rotation, renew_rotation
 from obsmem.tasks.rule_files import clear_rule_files, fill_rule_file
 from obsmem.tasks.store import Store

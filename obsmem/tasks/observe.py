@@ -24,7 +24,6 @@ from obsmem.memory.repair import judge
 from obsmem.store.archive import StoredSession
 from obsmem.store.memory import WorkerCall
 from obsmem.store.memory_coverage import Gap
-from obsmem.system.local_time import local_clock as local_clock
 from obsmem.tasks.ask import ask, cascade, window_of
 from obsmem.tasks.cards import cards_of, split_cards
 from obsmem.tasks.entries import read_entries

@@ -24,11 +24,11 @@ from obsmem.store.archive import StoredSession
 from obsmem.store.archive_schema import KIND_CODES, SPEAKER_CODES
 from obsmem.store.memory import WorkerCall
 from obsmem.store.memory_pins import StoredPin
+from obsmem.system.local_time import local_clock
 from obsmem.tasks.entries import find_entry, read_entries
 from obsmem.tasks.here import Here
 from obsmem.tasks.ingest import is_database
 from obsmem.tasks.maintain import read
-from obsmem.tasks.observe import local_clock
 from obsmem.tasks.remember import visible_pins
 from obsmem.tasks.renew import renew_blocks
 from obsmem.tasks.store import Store

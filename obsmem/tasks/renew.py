@@ -11,8 +11,8 @@ import os
 from obsmem.store.archive import StoredSession
 from obsmem.store.memory_pins import StoredPin
 from obsmem.system.blockfile import NEXT, RESUME, make_due
+from obsmem.system.local_time import local_clock
 from obsmem.tasks.deliver import leave_block
-from obsmem.tasks.observe import local_clock
 from obsmem.tasks.rule_files import renew_rule_files
 from obsmem.tasks.store import Store
 from obsmem.tasks.workspace_index import renew_index

@@ -7,24 +7,20 @@ the user pins or notes something, at no other time, and is empty again once that
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterable
 from itertools import takewhile
-from typing import Any
 
 from obsmem.core.errors import ConfigError
 from obsmem.core.model import Block
 from obsmem.harnesses import load
 from obsmem.store.archive_rows import StoredSession
 from obsmem.system.files import read_bytes, remove, write_atomic
-from obsmem.tasks.config_files import Change, missing_folders, remove_empty
+from obsmem.tasks.config_files import Change, Records, missing_folders, read_records, remove_empty, write_records
 
 RECORD = "rules.json"
 LIMIT = 16 << 20  # bytes
 MODE = 0o644  # as a project's own files
-
-Records = dict[str, dict[str, Any]]
 
 
 def plan_rule_file(home: str, harness: str, project: str) -> Change | None:
@@ -46,7 +42,7 @@ def make_rule_file(home: str, harness: str, project: str, change: Change) -> Non
     known = records(home)
     folders = [*known.get(change.path, {}).get("folders", []), *missing_folders(os.path.dirname(change.path))]
     known[change.path] = {"harness": harness, "project": project, "folders": folders}
-    _write_records(home, known)
+    write_records(os.path.join(home, RECORD), known)
     write_atomic(change.path, change.after, MODE)
 
 
@@ -84,25 +80,13 @@ def remove_rule_files(home: str, harness: str) -> list[tuple[str, str]]:
             remove(path)
             done.append((path, "removed, as it was not there before"))
         remove_empty(known.pop(path)["folders"])
-        _write_records(home, known)
+        write_records(os.path.join(home, RECORD), known)
     return done
 
 
 def records(home: str) -> Records:
     """Path -> harness, folder, and the folders made for it, of each rule file."""
-    try:
-        value = json.loads(read_bytes(os.path.join(home, RECORD)) or b"{}")
-    except ValueError:
-        return {}
-    return value if isinstance(value, dict) else {}
-
-
-def _write_records(home: str, known: Records) -> None:
-    path = os.path.join(home, RECORD)
-    if known:
-        write_atomic(path, json.dumps(known, indent=1).encode("utf-8"))
-    else:
-        remove(path)
+    return read_records(os.path.join(home, RECORD))
 
 
 def _mark(stored: StoredSession) -> str:

@@ -7,22 +7,19 @@ what was made here.
 from __future__ import annotations
 
 import hashlib
-import json
 import os
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from obsmem.core.errors import ObsmemError
 from obsmem.harnesses import load
 from obsmem.harnesses.skills import MARK, skills
 from obsmem.system.files import read_bytes, remove, write_atomic
 from obsmem.system.launcher import launcher_path, quoted, recall_path
-from obsmem.tasks.config_files import missing_folders, remove_empty
+from obsmem.tasks.config_files import Records, missing_folders, read_records, remove_empty, write_records
 
 RECORD = "skills.json"
 LIMIT = 1 << 20  # bytes
 MODE = 0o644
-
-Records = dict[str, dict[str, Any]]
 
 
 class SkillFile(NamedTuple):
@@ -79,7 +76,7 @@ def write_skills(home: str, harness: str, files: tuple[SkillFile, ...]) -> None:
             if one.is_needed:
                 folders = [*known.get(one.path, {}).get("folders", []), *missing_folders(os.path.dirname(one.path))]
                 known[one.path] = {"harness": harness, "sha256": _digest(one.after), "folders": folders}
-                _write_records(home, known)
+                write_records(os.path.join(home, RECORD), known)
                 done.append(one)
                 write_atomic(one.path, one.after, MODE)
     except OSError as error:
@@ -89,7 +86,7 @@ def write_skills(home: str, harness: str, files: tuple[SkillFile, ...]) -> None:
                 remove_empty(known[one.path]["folders"])
             else:
                 write_atomic(one.path, one.before, MODE)
-        _write_records(home, before)
+        write_records(os.path.join(home, RECORD), before)
         raise ObsmemError(
             f"{error.filename or 'A command file'} cannot be written ({error.strerror}). No command of this harness was "
             "changed; mend that and run it again."
@@ -115,25 +112,13 @@ def remove_skills(home: str, harness: str, user_home: str, project: str = "") ->
                 remove(path)
                 done.append((path, "removed"))
     remove_empty(folders)
-    _write_records(home, known)
+    write_records(os.path.join(home, RECORD), known)
     return done
 
 
 def records(home: str) -> Records:
     """Path -> harness, hash, and the folders made for it, of each file."""
-    try:
-        value = json.loads(read_bytes(os.path.join(home, RECORD), LIMIT) or b"{}")
-    except ValueError:
-        return {}
-    return value if isinstance(value, dict) else {}
-
-
-def _write_records(home: str, known: Records) -> None:
-    path = os.path.join(home, RECORD)
-    if known:
-        write_atomic(path, json.dumps(known, indent=1).encode("utf-8"))
-    else:
-        remove(path)
+    return read_records(os.path.join(home, RECORD))
 
 
 def _digest(data: bytes) -> str:

@@ -23,11 +23,12 @@ from obsmem.store.memory import MemoryStore
 from obsmem.store.schema import is_damage, move_aside
 from obsmem.system import config as configuration
 from obsmem.system.config import Config
-from obsmem.system.files import make_folder, write_atomic
+from obsmem.system.files import made_once, make_folder
 from obsmem.system.paths import data_home, session_folder
 
 T = TypeVar("T")
 CACHED_WORDS, CACHED_LENGTH = 20_000, 300  # texts, and characters of the longest
+_PROCESS_KEY = secrets.token_bytes(32)
 ARCHIVE, MEMORY, INDEX = "archive.db", "memory.db", "index.db"
 
 
@@ -99,12 +100,12 @@ class Store:
         return session_folder(self.home, session.harness, session.transcript, session.id)
 
     def key(self) -> bytes:
-        """The local key behind nonces: made once, 32 random bytes, never leaves this machine."""
-        path = os.path.join(self.home, "key")
-        if not os.path.exists(path) and not self.readonly:
-            write_atomic(path, secrets.token_bytes(32))
-        with open(path, "rb") as file:
-            return file.read()
+        """The local key behind nonces: made once, 32 random bytes, never leaves this machine. Where it is not there yet and
+        cannot be made (a sandbox), one for this process alone."""
+        try:
+            return made_once(os.path.join(self.home, "key"), _PROCESS_KEY)
+        except OSError:
+            return _PROCESS_KEY
 
 
 def _patterns(config: Config) -> tuple[re.Pattern[str], ...]:

@@ -17,8 +17,8 @@ from obsmem.system import config as configuration
 from obsmem.system.files import read_bytes, remove, write_atomic
 from obsmem.system.indexfile import BYTES, KEPT, MAGIC, changed, index_path
 from obsmem.system.workspace import root_of
+from obsmem.tasks.called import command, recall_command
 from obsmem.tasks.cards import cards_of
-from obsmem.tasks.deliver import command, recall_command
 from obsmem.tasks.store import Store
 
 DIGEST = "digest"

@@ -19,7 +19,7 @@ from obsmem.system.launcher import calls, launcher_path, recall_path
 from obsmem.system.notice import WELCOME_TEXT
 from obsmem.system.paths import data_home
 from obsmem.tasks import install as installing
-from obsmem.tasks.deliver import recall_command
+from obsmem.tasks.called import recall_command
 from tests.interfaces.place import LIMIT, SCRIPT
 
 Run = Callable[..., Any]
