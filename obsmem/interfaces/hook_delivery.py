@@ -13,6 +13,8 @@ from obsmem.system import process
 from obsmem.system.blockfile import (
     CURRENT,
     DUE,
+    HANDOFFS,
+    KEPT_HANDOFF,
     RESUME,
     RETRY,
     begin_making,
@@ -65,12 +67,11 @@ def block_for_start(
         parts = freeze(folder, time.time())
     text, outcome = _take(folder, parts or [], number, of)
     # What is told of the workspace goes with the last handler: a part beside it would pass the limit of one.
-    if number < of or what.source not in ("startup", "resume") or (parts and what.source == "startup"):
+    told = what.source == "resume" or (what.source == "startup" and not parts)
+    if number < of or not told or (text and of > 1):
         return text, outcome
-    if text and of > 1:
-        return text, outcome
-    more, told = _index(home, module, what, folder)
-    return "\n".join(filter(None, (text, more))), outcome or told
+    more, of_index = _index(home, module, what, folder)
+    return "\n".join(filter(None, (text, more))), outcome or of_index
 
 
 def _index(home: str, module: Hooks, what: HookEvent, folder: str) -> tuple[str, str]:
@@ -87,12 +88,12 @@ def _handoff(home: str, module: Hooks, what: HookEvent, folder: str) -> list[str
     """The parts of the handoff that waits for a fresh session here, or that this one was given; none where none is."""
     stays = module.KEEPS_BLOCK
     sources = (*FRESH, "resume") if stays else FRESH
-    if what.source not in sources or not os.path.isdir(os.path.join(home, "handoffs")):
+    if what.source not in sources:
         return []
-    from obsmem.system.handoff_file import KEPT_HANDOFF, handoff_path, take_handoff
-    from obsmem.system.workspace import workspace_of
+    if what.source in FRESH and not what.agent_id and os.path.isdir(os.path.join(home, HANDOFFS)):
+        from obsmem.system.handoff_file import handoff_path, take_handoff
+        from obsmem.system.workspace import workspace_of
 
-    if what.source in FRESH and not what.agent_id:
         path = handoff_path(home, module.NAME, workspace_of(what.cwd))
         take_handoff(path, folder, KEPT_HANDOFF if stays else CURRENT)
     return read(os.path.join(folder, KEPT_HANDOFF))[1] if stays else held(folder, time.time()) or []

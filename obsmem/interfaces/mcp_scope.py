@@ -6,7 +6,7 @@ Invariant: an id of another workspace is answered like one that does not exist, 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from obsmem.core.errors import NotFound, UsageError
@@ -16,7 +16,7 @@ from obsmem.memory.recall import Found, Source
 from obsmem.store.archive import StoredSession
 from obsmem.tasks.here import Here, find_here
 from obsmem.tasks.pins import pins
-from obsmem.tasks.resolve import find
+from obsmem.tasks.resolve import find, pick_session
 from obsmem.tasks.store import Store
 
 
@@ -59,17 +59,10 @@ class Scope(NamedTuple):
         if not name and self.here.session is not None:
             return self.here.session
         known = self.sessions()
-        tests: tuple[Callable[[StoredSession], bool], ...] = (
-            lambda one: name in (one.session.id, one.session.handle),
-            lambda one: one.session.name.casefold() == name.casefold(),
-            lambda one: any(name.casefold() in text.casefold() for text in (one.session.name, one.session.id)),
-        )
-        if not name:
-            tests = (lambda one: one.session.role == "main",)
-        for test in tests:
-            for one in known:
-                if test(one):
-                    return one
+        main = next((one for one in known if one.session.role == "main"), None)
+        found = pick_session(known, name) if name else main
+        if found is not None:
+            return found
         if not known:
             raise NotFound("No session of this workspace is in the record yet.")
         raise NotFound(f"No session here matches {name!r}. The tool 'status' lists those there are.")

@@ -10,11 +10,9 @@ import os
 import time
 from binascii import crc32
 
-from obsmem.system.blockfile import CURRENT, write_block
+from obsmem.system.blockfile import CURRENT, HANDOFFS, write_block
 from obsmem.system.files import make_folder, read_bytes, remove, write_atomic
 
-FOLDER = "handoffs"
-KEPT_HANDOFF = "handoff.kept"  # of a session whose block stands in every request
 EXPIRES_SECONDS = 86_400  # a mark that nobody came for is forgotten then
 RENEWING_SECONDS = 0.05  # a renewal takes some microseconds
 _RENEWED = ".old"
@@ -23,7 +21,7 @@ LIMIT = 1 << 20
 
 def handoff_path(home: str, harness: str, workspace: str) -> str:
     """Where a handoff waits for a session of this harness in this workspace."""
-    return os.path.join(home, FOLDER, f"{harness}-{crc32(os.fsencode(workspace)):08x}")
+    return os.path.join(home, HANDOFFS, f"{harness}-{crc32(os.fsencode(workspace)):08x}")
 
 
 def leave_handoff(path: str, delivery: str, parts: tuple[str, ...]) -> None:
@@ -53,6 +51,16 @@ def _write(path: str, delivery: str, parts: tuple[str, ...]) -> None:
     write_block(path, delivery, parts)
     head, newline, rest = read_bytes(path, LIMIT).partition(b"\n")
     write_atomic(path, head + f" {time.time_ns():x}".encode() + newline + rest, durable=False)
+
+
+def drop(path: str) -> None:
+    """Take a handoff away, and the folder with the last one: where there is none, a session's start looks no further."""
+    for name in (path, path + _RENEWED, f"{path}.new"):
+        remove(name)
+    try:
+        os.rmdir(os.path.dirname(path))
+    except OSError:
+        pass  # others wait
 
 
 def waits(path: str) -> bool:

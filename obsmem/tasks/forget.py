@@ -20,6 +20,8 @@ from obsmem.store.schema import transaction
 from obsmem.system.files import remove
 from obsmem.system.paths import session_folder
 from obsmem.tasks.entries import find_entry, read_entries
+from obsmem.tasks.fork import drop_fork_files
+from obsmem.tasks.remember import descendants
 from obsmem.tasks.renew import sessions_seeing
 from obsmem.tasks.rotation import drop_handoff
 from obsmem.tasks.rule_files import clear_rule_files
@@ -43,7 +45,7 @@ def forget_session(store: Store, stored: StoredSession) -> Forgotten:
     handle = stored.session.handle
     ids = _note_ids(store, "session=?", (handle,))
     going = [one for one in store.memory.all_pins() if _stands_on(one, handle, ids)]
-    touched = [stored, *_descendants(store, stored), *_seeing(store, going, ids)]
+    touched = [stored, *descendants(store, handle), *_seeing(store, going, ids)]
     folders = [folder for one in touched for folder in _folders(store, one)]
     count = remove_session(store.archive, stored)
     store.memory.remove_pins(one.pin.id for one in going)
@@ -71,22 +73,6 @@ def _note_ids(store: Store, where: str, values: tuple[object, ...]) -> set[str]:
     return ids | {
         id_ for note in ids for (id_,) in run("SELECT reflection FROM reflection_notes WHERE note=?", (note,))
     }
-
-
-def _descendants(store: Store, stored: StoredSession) -> list[StoredSession]:
-    """The sessions that inherit from one, however far down, as forks or as successors: their blocks show its notes."""
-    found, handles = [], {stored.session.handle}
-    everybody = store.archive.sessions()
-    before = {
-        one.no: (*(one.session.parent or ())[:1], store.memory.predecessor(one.session.handle)) for one in everybody
-    }
-    for _ in everybody:
-        new = [one for one in everybody if handles.intersection(before[one.no]) and one not in found]
-        if not new:
-            break
-        found += new
-        handles |= {one.session.handle for one in new}
-    return found
 
 
 def _seeing(store: Store, going: Iterable[StoredPin], ids: Iterable[str]) -> list[StoredSession]:
@@ -122,7 +108,7 @@ def forget_entry(store: Store, name: str) -> Forgotten:
     names = {entry_id(one.session.handle, seq) for one in touched for seq in gone[one.no]}
     ids = set[str]().union(*(_note_ids(store, "session=? AND seq=?", parse_entry_id(name)) for name in names))
     going = [one for one in store.memory.all_pins() if one.pin.source in ids | names]
-    touched += [below for one in touched for below in _descendants(store, one)]
+    touched += [below for one in touched for below in descendants(store, one.session.handle)]
     touched += _seeing(store, going, ids)
     store.memory.remove_pins(one.pin.id for one in going)
     notes = _forget_notes(store, ids)
@@ -171,6 +157,7 @@ def _wipe(store: Store, touched: Iterable[StoredSession], folders: Iterable[str]
         _empty(folder)
     for stored in touched:
         drop_handoff(store, stored)
+        drop_fork_files(store, stored)
     clear_rule_files(store.home, touched)
     forget_in_indexes(store, (one.session.handle for one in touched), (one.session.workspace for one in touched))
     store.index.vacuum()

@@ -94,6 +94,14 @@ def fork(
     return _taken_over(store, child, wish.target, written, clock, Forked(fitted, draft, budget, written))
 
 
+def drop_fork_files(store: Store, stored: StoredSession) -> None:
+    """Remove what of a session waits for a harness to take it over: it may hold what is being forgotten."""
+    folder = os.path.join(store.home, FOLDER)
+    for name in os.listdir(folder) if os.path.isdir(folder) else ():
+        if name.startswith(f"{stored.session.handle}-"):
+            remove(os.path.join(folder, name))
+
+
 def _catch_up(store: Store, stored: StoredSession) -> StoredSession:
     """The parent with its newest words, where its transcript is still there."""
     session = stored.session

@@ -172,7 +172,7 @@ class _Reading:
             self.state = state  # the record is read again one day: it has told the reader nothing yet
         if self.stopped or (broken and not self.final):
             return False
-        entries, skipped, copied = parsed.entries, parsed.skipped, parsed.copied
+        entries, skipped = parsed.entries, parsed.skipped
         as_read = raw.data
         if self.forgotten and self._is_forgotten(raw, parsed):
             # Same length, so that all places stay right; the words are gone.
@@ -184,13 +184,7 @@ class _Reading:
             if seen:
                 known = seen.pop(0)
                 entries, skipped = (), (*skipped, "already archived")
-        if copied and not self._parent_is_known():
-            copied = False  # nobody else observed it, and nobody else can
-        repeats = parsed.repeats
-        if repeats is not None and repeats.session == self.stored.session.id:
-            copied = self.origin.is_repeated(raw, repeats)
-        elif parsed.link is not None and not copied:
-            copied = self._is_copy(raw, parsed.link)
+        copied = self._repeats_another(raw, parsed)
         if torn:
             skipped = (TORN,)
         self.writer.add(
@@ -221,6 +215,14 @@ class _Reading:
         self.records += 1
         self.entries += len(entries)
         return True
+
+    def _repeats_another(self, raw: Raw, parsed: Parsed) -> bool:
+        """True of a record that repeats another session's: as its harness, our own fork, or the record's id says."""
+        if parsed.repeats is not None and parsed.repeats.session == self.stored.session.id:
+            return self.origin.is_repeated(raw, parsed.repeats)
+        if parsed.copied and self._parent_is_known():  # else nobody else observed it, and nobody else can
+            return True
+        return parsed.link is not None and self._is_copy(raw, parsed.link)
 
     def _is_forgotten(self, raw: Raw, parsed: Parsed) -> bool:
         if "record:" + hashlib.sha256(raw.data).hexdigest() in self.forgotten:

@@ -67,6 +67,20 @@ def visible_pins(store: Store, stored: StoredSession) -> list[Pin]:
     return store.memory.pins(stored.session.handle, stored.session.workspace, ancestors)
 
 
+def descendants(store: Store, handle: str) -> list[StoredSession]:
+    """The sessions that inherit from one, however far down, as forks, sub-agents or successors: their blocks show its notes."""
+    everybody = store.archive.sessions()
+    before = {
+        one.no: (*(one.session.parent or ())[:1], store.memory.predecessor(one.session.handle)) for one in everybody
+    }
+    found: dict[int, StoredSession] = {}
+    handles = {handle}
+    while new := [one for one in everybody if handles.intersection(before[one.no]) and one.no not in found]:
+        found.update((one.no, one) for one in new)
+        handles = {one.session.handle for one in new}
+    return list(found.values())
+
+
 def _goes_on_from(store: Store, stored: StoredSession) -> tuple[str, int] | None:
     """(handle, seq) of the point where a session was forked from another, or took over from it; None for neither."""
     parent = stored.session.parent

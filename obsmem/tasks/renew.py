@@ -13,6 +13,7 @@ from obsmem.store.memory_pins import StoredPin
 from obsmem.system.blockfile import NEXT, RESUME, make_due
 from obsmem.system.local_time import local_clock
 from obsmem.tasks.deliver import leave_block
+from obsmem.tasks.remember import descendants
 from obsmem.tasks.rule_files import renew_rule_files
 from obsmem.tasks.store import Store
 from obsmem.tasks.workspace_index import renew_index
@@ -43,10 +44,5 @@ def sessions_seeing(store: Store, pinned: StoredPin) -> list[StoredSession]:
         return everybody
     if pinned.pin.scope == "workspace":
         return [one for one in everybody if one.session.workspace == pinned.workspace]
-    handles = {pinned.session}
-    for _ in everybody:  # forks of forks, too
-        more = {one.session.handle for one in everybody if one.session.parent and one.session.parent[0] in handles}
-        if more <= handles:
-            break
-        handles |= more
+    handles = {pinned.session, *(one.session.handle for one in descendants(store, pinned.session))}
     return [one for one in everybody if one.session.handle in handles]

@@ -7,6 +7,7 @@ meant, but never one of several notes: an ambiguous id is refused with the candi
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Sequence
 
 from obsmem.core.errors import NotFound, SourceMissing, StoreError, UsageError
 from obsmem.core.ids import entry_id, is_entry_id, is_note_prefix, parse_entry_id
@@ -29,18 +30,22 @@ def find_session(store: Store, name: str = "") -> StoredSession:
         )
     if not name:
         return next((one for one in sessions if one.session.role == "main"), sessions[0])
+    found = pick_session(sessions, name)
+    if found is None:
+        raise NotFound(f"No session matches {name!r}. 'observational-memory sessions' lists all {len(sessions)}.")
+    return found
+
+
+def pick_session(sessions: Sequence[StoredSession], name: str) -> StoredSession | None:
+    """The session of these, the newest first, that a name means, or a path; None where none does."""
     path = os.path.abspath(name) if os.path.exists(name) else ""
-    tests = (
+    tests: tuple[Callable[[StoredSession], bool], ...] = (
         lambda s: name in (s.session.id, s.session.handle),
         lambda s: path != "" and s.session.transcript == path,
         lambda s: s.session.name.casefold() == name.casefold(),
         lambda s: any(name.casefold() in text.casefold() for text in (s.session.name, s.session.id, s.session.cwd)),
     )
-    for test in tests:
-        for one in sessions:
-            if test(one):
-                return one
-    raise NotFound(f"No session matches {name!r}. 'observational-memory sessions' lists all {len(sessions)}.")
+    return next((one for test in tests for one in sessions if test(one)), None)
 
 
 def find(store: Store, name: str) -> Found:

@@ -14,9 +14,8 @@ from obsmem.store.archive import StoredSession
 from obsmem.store.archive_schema import KIND_CODES, SPEAKER_CODES
 from obsmem.store.memory_rotations import CANCELLED, EXPIRED, TAKEN, Rotation
 from obsmem.system import blockfile
-from obsmem.system.blockfile import CURRENT
-from obsmem.system.files import remove
-from obsmem.system.handoff_file import KEPT_HANDOFF, handoff_path, leave_handoff, renew_handoff, waits
+from obsmem.system.blockfile import CURRENT, KEPT_HANDOFF
+from obsmem.system.handoff_file import drop, handoff_path, leave_handoff, renew_handoff, waits
 from obsmem.tasks.handoff import handoff_block
 from obsmem.tasks.store import Store
 
@@ -51,7 +50,7 @@ def cancel_rotation(store: Store, stored: StoredSession) -> Rotation:
     if mark is None:
         raise NotFound(f"Session {stored.session.handle} is not marked for rotation.")
     if _is_owner(store, stored, mark):
-        remove(_path(store, stored))
+        drop(_path(store, stored))
     store.memory.end_rotation(mark.no, CANCELLED)
     return mark
 
@@ -74,8 +73,7 @@ def drop_handoff(store: Store, stored: StoredSession) -> None:
     delivery = blockfile.read(path)[0]
     owner = store.memory.rotation_of_delivery(delivery) if delivery else None
     if mark is not None or (delivery and owner is None) or (owner and owner.session == stored.session.handle):
-        for name in (path, path + ".old", path + ".new"):
-            remove(name)
+        drop(path)
     if mark is not None:
         store.memory.end_rotation(mark.no, CANCELLED)
 
@@ -88,7 +86,7 @@ def renew_rotation(store: Store, stored: StoredSession, clock: Clock) -> None:
     path = _path(store, stored)
     if not waits(path):
         store.memory.end_rotation(mark.no, EXPIRED if os.path.exists(path) else TAKEN)
-        remove(path)
+        drop(path)
         return
     block = handoff_block(store, stored, mark.style, clock)
     store.memory.add_delivery(mark.no, block.nonce)

@@ -65,16 +65,19 @@ def fill_vectors(store: Store, deadline: float) -> int:
         for stored in store.archive.sessions():
             if stored.session.role == "worker":
                 continue
+            what = f"vectors {embedder.model}"
+            noted = store.memory.count_notes([stored.session.handle])
             while time.monotonic() < deadline:
-                texts, reach = _missing(store, stored, embedder.model)
+                reach, known = store.index.reach(stored.no, what)
+                if reach >= stored.last_seq and known.get("notes") == noted:
+                    break
+                texts, reach = _missing(store, stored, embedder.model, reach)
                 for start in range(0, len(texts), BATCH_TEXTS):
                     batch = texts[start : start + BATCH_TEXTS]
                     if time.monotonic() >= deadline or not _make(store, stored, embedder, spending, batch):
                         return made
                     made += len(batch)
-                store.index.move_reach(stored.no, f"vectors {embedder.model}", reach)
-                if reach >= stored.last_seq:
-                    break
+                store.index.move_reach(stored.no, what, reach, {"notes": noted})
     except WorkerError as error:
         seconds = store.config["worker_retry_minutes"] * 60
         spending.leave_alone(embedder.NAME, int((time.time() + seconds) * 1000), str(error))
@@ -102,9 +105,9 @@ def _make(store: Store, stored: StoredSession, embedder: Embedder, spending: Spe
     return True
 
 
-def _missing(store: Store, stored: StoredSession, model: str) -> tuple[list[Text], int]:
-    """The texts of the next entries of a session without vectors, its notes too, and the seq up to which they reach."""
-    reach, _ = store.index.reach(stored.no, f"vectors {model}")
+def _missing(store: Store, stored: StoredSession, model: str, reach: int) -> tuple[list[Text], int]:
+    """The texts of the entries of a session behind ``reach``, so many of them, its notes without vectors too, and the seq up
+    to which they reach."""
     last = min(reach + BATCH_ENTRIES, stored.last_seq)
     rows = store.archive.entries(stored.no, reach + 1, last, "copied=0 AND replaced_by IS NULL")
     entries = read_entries(store, stored, [row for row in rows if _says_something(row.kind, row.speaker)], lost=True)

@@ -28,7 +28,7 @@ from obsmem.tasks.remember import remember
 from obsmem.tasks.resolve import find
 from obsmem.tasks.store import Store, open_store
 from tests.harnesses.cases import SHARED
-from tests.tasks.talk import fresh, session_of, turns, utc, watch
+from tests.tasks.talk import FORK, fresh, session_of, turns, utc, watch
 
 ROOT = Path(__file__).resolve().parents[2]
 DEMO = sorted(path for path in (ROOT / "fixtures" / "demo").glob("*/*") if path.is_file())
@@ -230,6 +230,20 @@ def test_forgetting_the_parent_leaves_the_fork_alone_and_a_forgotten_entry_goes_
         left = store.archive.by_handle(child.session.handle)
         assert left.session.parent is None
         assert len(list(store.archive.observable(left.no, 0))) == 0
+
+
+@pytest.mark.parametrize("target", ["cursor", "opencode"])
+def test_what_waits_to_be_taken_over_goes_with_what_is_forgotten(target: str, tmp_path: Path) -> None:
+    with open_store(str(tmp_path / "store")) as store:
+        stored = session_of(store, turns(6).write(tmp_path))
+        other = session_of(store, turns(6, FORK).write(tmp_path, f"{FORK}.jsonl"))
+        for one in (stored, other):
+            make(store, one, target, tmp_path)
+        waiting = Path(store.home, "forks")
+        assert len(list(waiting.iterdir())) == 2
+        forget_session(store, stored)
+        (left,) = waiting.iterdir()
+        assert left.name.startswith(f"{other.session.handle}-")
 
 
 def test_nothing_is_ever_written_over(tmp_path: Path) -> None:
