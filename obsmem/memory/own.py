@@ -11,7 +11,11 @@ import re
 from obsmem.core.model import Entry
 from obsmem.harnesses.base import OWN_BLOCK
 
-_TOOL = re.compile(r"observational[-_]memory", re.IGNORECASE)
+# A server's tools carry its name; those that a plugin of ours brings are called like this.
+_TOOL = re.compile(r"observational[-_]memory|\A(?:recall|memory_search|memory_pin)\Z", re.IGNORECASE)
+# Between commands; what only changes where and how the next one runs is none.
+_BETWEEN = re.compile(r"&&|\|\||[;\n]")
+_SETTING = re.compile(r"(?:cd|export|set|source|\.)\s|(?:true|:)?\Z")
 # At the beginning of a command, whatever stands before it: a folder, an interpreter, an assignment, another command.
 _COMMAND = re.compile(
     r"(?:^|[;&|(`\n])[ \t]*(?:\w+=\S*[ \t]+)*"
@@ -28,6 +32,17 @@ def is_own_call(entry: Entry) -> bool:
     if _TOOL.search(entry.tool):
         return True
     return any(action.command and _COMMAND.search(action.command) for action in entry.actions)
+
+
+def is_ours_alone(entry: Entry) -> bool:
+    """True for a tool call that runs nothing but our commands, or uses one of our tools: all of its result is ours."""
+    if not is_own_call(entry):
+        return False
+    if _TOOL.search(entry.tool):
+        return True
+    commands = [action.command for action in entry.actions if action.command]
+    parts = [part.strip() for command in commands for part in _BETWEEN.split(command)]
+    return all(_COMMAND.match(part) or _SETTING.match(part) for part in parts)
 
 
 def is_own_text(entry: Entry) -> bool:

@@ -35,6 +35,7 @@ from obsmem.tasks.cards import update_cards
 from obsmem.tasks.entries import read_entries
 from obsmem.tasks.identify import first_named, has_begun, identify, refused
 from obsmem.tasks.origin import Origin
+from obsmem.tasks.own_voice import OwnVoice
 from obsmem.tasks.side_files import find_side_file, keep_side_file
 from obsmem.tasks.store import Store
 
@@ -121,6 +122,7 @@ class _Reading:
         state = self.writer.row.state
         self.reader: Reader = module.reader(source, json.loads(state) if state else None, self._history)
         self.origin = Origin(store, self.writer)
+        self.own_voice = OwnVoice(store, stored)
         # A copy stands at the beginning, whole; it may have been cut by the end of an earlier reading.
         self.copying = not self.rows and store.archive.ends_with_copy(stored.no)
         self.stopped = False
@@ -172,7 +174,7 @@ class _Reading:
             self.state = state  # the record is read again one day: it has told the reader nothing yet
         if self.stopped or (broken and not self.final):
             return False
-        entries, skipped = parsed.entries, parsed.skipped
+        entries, skipped = self.own_voice.heard(parsed.entries), parsed.skipped
         as_read = raw.data
         if self.forgotten and self._is_forgotten(raw, parsed):
             # Same length, so that all places stay right; the words are gone.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from obsmem.core.model import Action, Entry
-from obsmem.memory.own import is_own_call, is_own_text
+from obsmem.memory.own import is_ours_alone, is_own_call, is_own_text
 
 
 def call(command: str = "", tool: str = "Shell") -> Entry:
@@ -35,8 +35,24 @@ def test_other_commands_are_not(command: str) -> None:
     assert not is_own_call(call(command))
 
 
+@pytest.mark.parametrize(
+    ("command", "alone"),
+    [
+        ("recall 3fa9c1d | head -5", True),
+        ("cd /srv && recall abcd.12; observational-memory search x", True),
+        ("pytest -q && recall abcd.12", False),
+        ("recall abcd.12 && rm -r build", False),
+        ("pytest -q", False),
+    ],
+)
+def test_a_call_that_runs_something_else_too_is_not_ours_alone(command: str, alone: bool) -> None:
+    assert is_ours_alone(call(command)) is alone
+
+
 def test_our_tools_and_our_block_are_ours_but_not_a_humans_words() -> None:
-    assert is_own_call(call(tool="mcp__observational-memory__search"))
+    for tool in ("mcp__observational-memory__search", "mcp__observational_memory.recall", "memory_search", "recall"):
+        assert is_own_call(call(tool=tool)) and is_ours_alone(call(tool=tool))
+    assert not is_own_call(call(tool="mcp__other__recall")) and not is_own_call(call(tool="recall_all"))
     block = '<observational-memory delivery="k3f9" part="1/1">'
     assert is_own_text(Entry(1, "", "notice", "harness", block))
     assert not is_own_text(Entry(1, "", "user", "human", f"why is {block} there?"))

@@ -1,0 +1,50 @@
+"""Our own words when they come back: what our commands and tools gave an agent stands in its transcript as any result does.
+
+Invariant: such a result is archived whole, but nobody observes it, since what it repeats stands in the record already: else
+an old claim, recalled, would count as shown by a tool. A command that also runs something else is no command of ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from obsmem.core.model import Entry
+from obsmem.memory.own import is_ours_alone
+from obsmem.store.archive import StoredSession
+from obsmem.store.archive_scan import calls_before
+from obsmem.tasks.entries import read_entries
+from obsmem.tasks.store import Store
+
+REMEMBERED = 256  # calls of one reading
+CALLS_BACK = 30  # calls of an earlier reading among which a result's own is looked for
+
+
+class OwnVoice:
+    """Tells our own results from others', for one reading of a session."""
+
+    def __init__(self, store: Store, stored: StoredSession) -> None:
+        self._store, self._stored = store, stored
+        self._calls: dict[str, bool] = {}
+
+    def heard(self, entries: Iterable[Entry]) -> tuple[Entry, ...]:
+        """Entries, in the order of their session, with the harness as the speaker of what we gave."""
+        return tuple(self._heard(entries))
+
+    def _heard(self, entries: Iterable[Entry]) -> Iterator[Entry]:
+        for entry in entries:
+            if entry.kind == "tool_call" and entry.call_id:
+                self._calls.pop(next(iter(self._calls)) if len(self._calls) >= REMEMBERED else "", None)
+                self._calls[entry.call_id] = is_ours_alone(entry)
+            elif entry.kind == "tool_result" and entry.speaker == "tool" and self._is_ours(entry.call_id):
+                entry = entry._replace(speaker="harness")
+            yield entry
+
+    def _is_ours(self, call_id: str) -> bool:
+        if call_id and call_id not in self._calls:  # its call came in an earlier reading, if ever
+            archive = self._store.archive
+            last = archive.by_number(self._stored.no).last_seq
+            rows = calls_before(archive, self._stored.no, last + 1, CALLS_BACK)
+            for call in read_entries(self._store, self._stored, rows, lost=True):
+                self._calls.setdefault(call.call_id, is_ours_alone(call))
+            self._calls.setdefault(call_id, False)
+        return self._calls.get(call_id, False)
