@@ -88,7 +88,7 @@ def _handoff(home: str, module: Hooks, what: HookEvent, folder: str) -> list[str
     """The parts of the handoff that waits for a fresh session here, or that this one was given; none where none is."""
     stays = module.KEEPS_BLOCK
     sources = (*FRESH, "resume") if stays else FRESH
-    if what.source not in sources:
+    if what.source not in sources or os.path.exists(os.path.join(folder, DUE)):  # its own block goes before
         return []
     if what.source in FRESH and not what.agent_id and os.path.isdir(os.path.join(home, HANDOFFS)):
         from obsmem.system.handoff_file import handoff_path, take_handoff
