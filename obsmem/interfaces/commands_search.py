@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import argparse
 import shlex
-import time
 
-from obsmem.core.dates import Span, read_date
 from obsmem.core.errors import NotFound, UsageError
 from obsmem.core.finds import Hit, Hits, Query, SearchMode
 from obsmem.harnesses import REGISTRY
@@ -16,6 +14,7 @@ from obsmem.tasks.called import command, recall_command
 from obsmem.tasks.here import Here, find_here, live_from
 from obsmem.tasks.resolve import find_session
 from obsmem.tasks.search import search
+from obsmem.tasks.search_scope import read_bounds
 from obsmem.tasks.store import Store, open_store
 
 SPOKE = {"human": "user"}
@@ -41,7 +40,7 @@ def _query(store: Store, arguments: argparse.Namespace, here: Here) -> tuple[Que
         raise UsageError(f"{arguments.harness!r} is no harness: there are {', '.join(REGISTRY)}.")
     mode: SearchMode = "exact" if arguments.exact else "regex" if arguments.regex else "words"
     workspace, said = _workspace(store, arguments, here)
-    since, until = _span("--since", arguments.since), _span("--until", arguments.until)
+    since, until = read_bounds(arguments.since, arguments.until)
     query = Query(
         text=_text(arguments.words, mode),
         mode=mode,
@@ -51,8 +50,8 @@ def _query(store: Store, arguments: argparse.Namespace, here: Here) -> tuple[Que
         kinds=tuple(arguments.kind),
         tools=tuple(arguments.tool),
         path=arguments.path,
-        since=since.start if since else 0,
-        until=until.end if until else 0,
+        since=since,
+        until=until,
         live=(here.session.session.handle, live_from(store, here.session)) if here.session else None,
         own=arguments.own,
         limit=arguments.limit,
@@ -74,17 +73,6 @@ def _workspace(store: Store, arguments: argparse.Namespace, here: Here) -> tuple
     if arguments.here or any(one.session.workspace == here.workspace for one in store.archive.sessions()):
         return here.workspace, ""
     return "", "No session of this folder is in the store, so all of them were searched."
-
-
-def _span(option: str, text: str) -> Span | None:
-    if not text:
-        return None
-    found = read_date(text, int(time.time() * 1000), local_clock)
-    if found is None:
-        raise UsageError(
-            f"{option} takes a date such as 2026-03-01, yesterday, 'last tuesday' or '3 days ago', not {text!r}."
-        )
-    return found
 
 
 def _print(hits: Hits, arguments: argparse.Namespace, query: Query) -> None:

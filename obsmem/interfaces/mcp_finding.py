@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from typing import Any, cast
 
-from obsmem.core.dates import Span, read_date
 from obsmem.core.errors import NotFound, UsageError
 from obsmem.core.finds import Hit, Query, SearchMode
 from obsmem.core.tokens import estimate
@@ -19,6 +17,7 @@ from obsmem.system.local_time import local_clock
 from obsmem.tasks import search as searching
 from obsmem.tasks.file_story import tell_file
 from obsmem.tasks.here import live_from
+from obsmem.tasks.search_scope import read_bounds
 
 Given = Mapping[str, Any]
 DEFAULT_HITS = 8
@@ -77,7 +76,7 @@ def _query(scope: Scope, given: Given) -> Query:
     harness = str(given.get("harness", ""))
     if harness and harness not in REGISTRY:
         raise UsageError(f"{harness!r} is no harness: there are {', '.join(REGISTRY)}.")
-    since, until = _span("since", given), _span("until", given)
+    since, until = read_bounds(str(given.get("since", "")), str(given.get("until", "")))
     sessions = (scope.session(str(given["session"])).session.handle,) if given.get("session") else ()
     own = scope.here.session
     return Query(
@@ -89,19 +88,9 @@ def _query(scope: Scope, given: Given) -> Query:
         kinds=tuple(given.get("kinds", ())),
         tools=tuple(given.get("tools", ())),
         path=str(given.get("path", "")),
-        since=since.start if since else 0,
-        until=until.end if until else 0,
+        since=since,
+        until=until,
         live=(own.session.handle, live_from(scope.store, own)) if own else None,
         limit=int(given.get("limit", DEFAULT_HITS)),
         after=str(given.get("more", "")),
     )
-
-
-def _span(name: str, given: Given) -> Span | None:
-    text = str(given.get(name, ""))
-    if not text:
-        return None
-    found = read_date(text, int(time.time() * 1000), local_clock)
-    if found is None:
-        raise UsageError(f"{name!r} takes a date such as 2026-03-01, yesterday or '3 days ago', not {text!r}.")
-    return found

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import base64
 import binascii
+import time
 import zlib
 from collections.abc import Sequence
 from typing import NamedTuple, cast
 
+from obsmem.core.clock import Clock
+from obsmem.core.dates import Span, read_date
 from obsmem.core.errors import UsageError
 from obsmem.core.finds import Query
 from obsmem.core.model import EntryKind
@@ -19,6 +22,7 @@ from obsmem.store.archive import StoredSession
 from obsmem.store.archive_scan import Wanted
 from obsmem.store.archive_schema import KIND_CODES, row_number
 from obsmem.store.search import Filter
+from obsmem.system.local_time import local_clock
 from obsmem.tasks.resolve import find_session
 from obsmem.tasks.scan import Context
 from obsmem.tasks.store import Store
@@ -45,6 +49,25 @@ class Scope(NamedTuple):
             return False
         named = [path.lower() for path in context.paths]
         return not self.filter.paths or any(want.lower() in path for want in self.filter.paths for path in named)
+
+
+def read_bounds(since: str, until: str, now: int = 0, clock: Clock = local_clock) -> tuple[int, int]:
+    """(since, until) of a query from what somebody gave as dates: from the beginning of the one up to the end of the other,
+    in milliseconds, 0 for ''. ``now`` in milliseconds, this moment for 0. Raises UsageError for what is no date."""
+    now = now or int(time.time() * 1000)
+    first, last = _span("since", since, now, clock), _span("until", until, now, clock)
+    return first.start if first else 0, last.end if last else 0
+
+
+def _span(name: str, text: str, now: int, clock: Clock) -> Span | None:
+    if not text:
+        return None
+    found = read_date(text, now, clock)
+    if found is None:
+        raise UsageError(
+            f"{name!r} takes a date such as 2026-03-01, yesterday, 'last tuesday' or '3 days ago', not {text!r}."
+        )
+    return found
 
 
 def make_scope(store: Store, query: Query) -> Scope:

@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from obsmem.interfaces.mcp_scope import Asker
+from obsmem.interfaces.mcp_tools import call_tool
 from tests.interfaces.conftest import Run
 
 PLACE = "--everywhere"
@@ -77,6 +79,16 @@ def test_what_no_option_can_be_is_said(run: Run, stored: Path) -> None:
         output = run("search", PLACE, "8091", option, wrong)
         assert output.status == 2 and wrong in output.err, option
     assert run("search", "8091", "--session", "nosuch").status == 3
+
+
+def test_a_date_that_is_none_is_refused_in_the_same_words_at_the_command_line_and_to_an_agent(
+    run: Run, stored: Path, tmp_path: Path
+) -> None:
+    for name in ("since", "until"):
+        said = run("search", PLACE, "8091", f"--{name}", "the day")
+        answer = call_tool("search", {"query": "8091", name: "the day"}, Asker(str(tmp_path)))
+        assert (said.status, said.err.strip()) == (2, answer.text) and answer.failed
+        assert said.err.startswith(f"'{name}' takes a date") and "'the day'" in said.err
 
 
 def test_pages_follow_each_other(run: Run, stored: Path) -> None:
