@@ -40,6 +40,11 @@ def row_number(session: int, seq: int) -> int:
     return session << SEQ_BITS | seq
 
 
+def seq_of(number: int) -> tuple[int, int]:
+    """Split a row number into (session, seq)."""
+    return number >> SEQ_BITS, number & ((1 << SEQ_BITS) - 1)
+
+
 def _create(connection: sqlite3.Connection) -> None:
     for statement in (
         """CREATE TABLE sessions(
@@ -91,8 +96,16 @@ def _keep_originals(connection: sqlite3.Connection) -> None:
     connection.execute("CREATE TABLE originals(entry INTEGER PRIMARY KEY, sha256 BLOB NOT NULL)")
 
 
+def _count_requests(connection: sqlite3.Connection) -> None:
+    # What a provider reported of one request, beside the context: 0 and '' where it, or an earlier version of ours, did not say.
+    for column in ("at INTEGER", "window INTEGER", "output INTEGER", "cached INTEGER", "written INTEGER"):
+        connection.execute(f"ALTER TABLE measures ADD COLUMN {column} NOT NULL DEFAULT 0")
+    connection.execute("ALTER TABLE measures ADD COLUMN model TEXT NOT NULL DEFAULT ''")
+
+
 MIGRATIONS: tuple[Migration, ...] = (
     ("m001_create", _create),
     ("m002_count_rewinds", _count_rewinds),
     ("m003_keep_originals", _keep_originals),
+    ("m004_count_requests", _count_requests),
 )

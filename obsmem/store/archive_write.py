@@ -217,7 +217,7 @@ class SourceWriter:
                 seq = self._insert(segment, seq, entries)
             connection.executemany("INSERT OR REPLACE INTO links VALUES(?,?,?,?,?)", self._links)
             connection.executemany(
-                "INSERT OR REPLACE INTO measures VALUES(?,?,?)",
+                "INSERT OR REPLACE INTO measures(session, seq, context) VALUES(?,?,?)",
                 [(self.session, max(last_seq + 1 + index, 0), context) for index, context in self._measures],
             )
             self._apply_activity(entries)

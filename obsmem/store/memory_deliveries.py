@@ -5,9 +5,13 @@ Invariant: a row says what happened once; nothing here is changed afterwards.
 
 from __future__ import annotations
 
+import json
 import sqlite3
 import time
+from collections.abc import Mapping
+from typing import Any
 
+from obsmem.core.decisions import Decision
 from obsmem.store.schema import transaction
 
 
@@ -43,13 +47,21 @@ class Deliveries:
         )
         return [(row[0], row[1], row[2], row[3]) for row in rows]
 
-    def record_decision(self, session: str, what: str, why: str) -> None:
-        """Note that something was decided about a session, so that it is decided once."""
+    def record_decision(self, session: str, what: str, why: str, numbers: Mapping[str, Any] | None = None) -> None:
+        """Note what was decided about a session (a key of ``core.decisions.DECISIONS``), and the numbers it turned on."""
         with transaction(self.connection):
             self.connection.execute(
-                "INSERT INTO decisions(session, at, what, why) VALUES(?,?,?,?)",
-                (session, int(time.time() * 1000), what, why),
+                "INSERT INTO decisions(session, at, what, why, numbers) VALUES(?,?,?,?,?)",
+                (session, int(time.time() * 1000), what, why, json.dumps(numbers or {}, sort_keys=True)),
             )
+
+    def decisions(self, session: str, since: int = 0, until: int = 1 << 62) -> list[Decision]:
+        """What was decided about a session between two times (milliseconds, inclusive), in order."""
+        rows = self.connection.execute(
+            "SELECT session, at, what, why, numbers FROM decisions WHERE session=? AND at BETWEEN ? AND ? ORDER BY no",
+            (session, since, until),
+        )
+        return [Decision(row[0], row[1], row[2], row[3], json.loads(row[4])) for row in rows]
 
     def decided(self, session: str, what: str, why: str) -> int:
         """When something was decided (ms); 0 where it was not."""

@@ -88,9 +88,22 @@ def _rotate(connection: sqlite3.Connection) -> None:
     connection.execute("CREATE INDEX rotations_by_successor ON rotations(successor)")
 
 
+def _explain(connection: sqlite3.Connection) -> None:
+    connection.execute("ALTER TABLE decisions ADD COLUMN numbers TEXT NOT NULL DEFAULT '{}'")
+    connection.execute("CREATE INDEX decisions_by_session ON decisions(session, at)")
+    # What the harnesses' windows and marks are, as far as reports, refusals and compactions have shown.
+    connection.execute(
+        """CREATE TABLE windows(
+            harness TEXT NOT NULL, model TEXT NOT NULL, size INTEGER NOT NULL DEFAULT 0, size_source TEXT NOT NULL DEFAULT '',
+            mark INTEGER NOT NULL DEFAULT 0, mark_source TEXT NOT NULL DEFAULT '', at INTEGER NOT NULL,
+            PRIMARY KEY(harness, model)) WITHOUT ROWID"""
+    )
+
+
 MIGRATIONS: tuple[Migration, ...] = (
     ("m001_create", _create),
     ("m002_spend", _spend),
     ("m003_source_pins", _source_pins),
     ("m004_rotate", _rotate),
+    ("m005_explain", _explain),
 )

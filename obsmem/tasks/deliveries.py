@@ -13,6 +13,7 @@ import time
 from typing import NamedTuple
 
 from obsmem.core.clock import Clock
+from obsmem.core.decisions import SECOND_TRY
 from obsmem.harnesses import load
 from obsmem.memory.render import CLOSE, PART_BYTES
 from obsmem.store.archive import StoredSession
@@ -24,7 +25,6 @@ from obsmem.system.state import OPEN_FILE
 from obsmem.tasks.called import command
 from obsmem.tasks.store import Store
 
-SECOND_TRY = "second-try"
 _ANSWERED = (
     f"speaker={SPEAKER_CODES['agent']} AND kind IN ({KIND_CODES['assistant']}, {KIND_CODES['tool_call']}) AND active=1"
 )

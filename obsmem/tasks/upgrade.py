@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 
 from obsmem.core.clock import Clock
+from obsmem.core.decisions import UPGRADE
 from obsmem.core.errors import StoreError, WorkerError
 from obsmem.memory.repair import judge
 from obsmem.store.archive import StoredSession
@@ -20,7 +21,6 @@ from obsmem.tasks.observe import Done, ask_about, next_chunk, shown_hash
 from obsmem.tasks.store import Store
 
 EXTRACTIVE = "extractive"
-TRIED = "upgrade tried"
 
 
 def upgrade(store: Store, stored: StoredSession, clock: Clock, deadline: float) -> Done:
@@ -39,7 +39,7 @@ def upgrade(store: Store, stored: StoredSession, clock: Clock, deadline: float) 
         if chunk is None or shown_hash(chunk) != stretch.shown:
             continue  # it cannot be shown again as it was (bytes are gone, an older version)
         name = f"{stretch.first_seq}-{stretch.last_seq}"
-        if store.memory.decided(stored.session.handle, TRIED, name):
+        if store.memory.decided(stored.session.handle, UPGRADE, name):
             continue
         try:
             bounds, old = (stretch.first_seq, stretch.last_seq), store.memory.notes_of(stretch.call)
@@ -51,7 +51,7 @@ def upgrade(store: Store, stored: StoredSession, clock: Clock, deadline: float) 
                 done = done.plus(Done(1, len(accepted.notes), len(accepted.rejected)))
         else:
             store.memory.record_call(call)
-            store.memory.record_decision(stored.session.handle, TRIED, name)
+            store.memory.record_decision(stored.session.handle, UPGRADE, name)
     return done
 
 
