@@ -29,10 +29,11 @@ from obsmem.tasks.install import is_registered
 from obsmem.tasks.observe import observe_clock
 from obsmem.tasks.remember import remember
 from obsmem.tasks.resolve import find, find_session, neighbours, sources_of
-from obsmem.tasks.rotation import lineage
+from obsmem.tasks.rotation import chains, lineage
 from obsmem.tasks.store import ARCHIVE, INDEX, MEMORY, Store, open_store
 
 SHOWN = 500  # characters of an entry that ``show`` prints
+CHAINS = 5  # of windows that go on from each other, the last grown, that ``status`` prints
 
 
 def run_recall(arguments: argparse.Namespace) -> int:
@@ -259,6 +260,8 @@ def run_status(arguments: argparse.Namespace) -> int:
         say(f"  {value['gaps']} stretches could not be observed (gaps)")
     for block in value["blocks"]:
         say(f"block of {block['handle']}: {block['words']}")
+    for chain in value["chains"][:CHAINS]:
+        say(f"session {chain['words']}")
     say(f"tools for agents: {', '.join(value['tools_registered']) or 'registered nowhere'}")
     if value["trouble"]:
         say(f"trouble: {value['trouble']}")
@@ -312,6 +315,7 @@ def _status_value(store: Store, home: str) -> dict[str, Any]:
             {"handle": one.session.handle, "words": describe(found, local_clock), **found._asdict()}
             for one, found in recent_deliveries(store)
         ],
+        "chains": [{**one._asdict(), "words": one.words()} for one in chains(store)],
         "workers": usage.status_value(store),
         "tools_registered": [name for name in REGISTRY if is_registered(home, name, os.getcwd())],
         "trouble": log.last_trouble(home, time.time()),

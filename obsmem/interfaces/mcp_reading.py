@@ -20,10 +20,12 @@ from obsmem.tasks import look
 from obsmem.tasks.pins import pins
 from obsmem.tasks.remember import remember
 from obsmem.tasks.resolve import neighbours, sources_of
+from obsmem.tasks.rotation import chains
 
 Given = Mapping[str, Any]
 MARGIN = 12  # tokens: texts joined may cost a little more than each by itself
 MOST_LISTED_SESSIONS = 12
+MOST_CHAINS = 5  # of windows that go on from each other, the last grown
 LONGEST_LINE = 300  # characters of a line of a timeline
 
 
@@ -203,6 +205,10 @@ def status(scope: Scope, given: Given) -> str:
         f"{sum(one.last_seq + 1 for one in known)} entries, "
         f"{sum(len(store.memory.notes(one.session.handle)) for one in known)} notes, {len(pins(store, here))} pins here",
         f"asking session: {here.session.session.handle if here.session else 'not known to the record yet'}",
+    ]
+    handles = {one.session.handle for one in known}
+    lines += [f"session {one.words()}" for one in chains(store) if handles >= {one.session, *one.continues}][
+        :MOST_CHAINS
     ]
     lines += [_session_line(scope, one) for one in known[:MOST_LISTED_SESSIONS]]
     if len(known) > MOST_LISTED_SESSIONS:

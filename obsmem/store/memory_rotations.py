@@ -92,6 +92,23 @@ class Rotations:
         ).fetchone()
         return "" if row is None else str(row[0])
 
+    def handed_over(self, session: str) -> int:
+        """When a session's handoff was last taken (milliseconds); 0 where it never was."""
+        row = self.connection.execute(
+            "SELECT coalesce(max(ended_at), 0) FROM rotations WHERE session=? AND state=?", (session, TAKEN)
+        ).fetchone()
+        return int(row[0])
+
+    def successors(self) -> list[tuple[str, str]]:
+        """(session, the one that took over from it) of every handoff whose taker is known, the last first."""
+        rows = self.connection.execute("SELECT session, successor FROM rotations WHERE successor<>'' ORDER BY no DESC")
+        return [(row[0], row[1]) for row in rows]
+
+    def waiting_sessions(self) -> list[str]:
+        """The sessions whose marks wait, the last marked first."""
+        rows = self.connection.execute("SELECT session FROM rotations WHERE state=? ORDER BY no DESC", (WAITING,))
+        return [row[0] for row in rows]
+
     def has_rotations(self) -> bool:
         """True if any session was ever marked."""
         return self.connection.execute("SELECT 1 FROM rotations LIMIT 1").fetchone() is not None

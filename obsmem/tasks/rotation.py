@@ -7,6 +7,7 @@ last turn; the successor's memory holds its predecessor's notes, and neither cop
 from __future__ import annotations
 
 import os
+from typing import NamedTuple
 
 from obsmem.core.clock import Clock
 from obsmem.core.errors import NotFound, UsageError
@@ -24,24 +25,58 @@ LONGEST_CHAIN = 50
 _HUMAN = f"kind={KIND_CODES['user']} AND speaker={SPEAKER_CODES['human']} AND active=1 AND replaced_by IS NULL"
 
 
+class Chain(NamedTuple):
+    """A session that hands over or was handed something, the newest of its chain. ``continues`` are the sessions that it
+    goes on from, the nearest first; ``windows`` counts these and itself; ``marked`` is True while its own handoff waits."""
+
+    session: str
+    continues: tuple[str, ...]
+    windows: int
+    marked: bool
+
+    def words(self) -> str:
+        """The same for people."""
+        waits_for = "is marked, and its handoff waits for the next fresh session"
+        if not self.continues:
+            return f"{self.session} {waits_for}"
+        goes_on = f"{self.session} continues {self.continues[0]}: window {self.windows} of this work"
+        return f"{goes_on}; it {waits_for}" if self.marked else goes_on
+
+
 def rotate(store: Store, stored: StoredSession, style: str, clock: Clock, *, force: bool = False) -> Rotation:
     """Mark a session, and leave its handoff for the next fresh session of its harness in its workspace. A session that is
     marked already stays so, with a handoff as things are now. Raises UsageError for one that is too young (unless
     ``force``), NotFound where there is nothing to hand over."""
-    turns = sum(1 for _ in store.archive.entries(stored.no, where=f"{_HUMAN} AND copied=0"))
-    if turns < LEAST_TURNS and not force:
-        raise UsageError(
-            f"Session {stored.session.handle} has {turns} of the {LEAST_TURNS} turns after which rotating is worth it: a "
-            "fresh window would know less. Add --force to do it all the same."
-        )
+    handle = stored.session.handle
+    if _waiting(store, stored) is None and not force:  # one that is marked stays so, whatever its age
+        turns, changed = _turns_since(store, stored)
+        if turns < LEAST_TURNS:
+            since = " since it last handed over or was handed something" if changed else ""
+            raise UsageError(
+                f"Session {handle} has {turns} of the {LEAST_TURNS} turns{since} after which rotating is worth it: a fresh "
+                "window would know less. Add --force to do it all the same."
+            )
     block = handoff_block(store, stored, style, clock)
-    mark = store.memory.begin_rotation(stored.session.handle, style)
+    mark = store.memory.begin_rotation(handle, style)
     store.memory.add_delivery(mark.no, block.nonce)
     other = _owner(store, _path(store, stored))
     if other is not None and other.no != mark.no:  # one handoff waits in a workspace: the one that was asked for last
         store.memory.end_rotation(other.no, CANCELLED)
     leave_handoff(_path(store, stored), block.nonce, block.parts)
-    return store.memory.waiting_rotation(stored.session.handle) or mark
+    return store.memory.waiting_rotation(handle) or mark
+
+
+def _turns_since(store: Store, stored: StoredSession) -> tuple[int, bool]:
+    """The turns of a session since its last change of windows, and whether there was one: what a handoff that it took, or
+    that was taken from it, told of is not counted. Turns without a time count from the last handoff that it was given."""
+    handle = stored.session.handle
+    given = [
+        seq for delivery, _, seq, _ in store.memory.receipts(handle) if store.memory.rotation_of_delivery(delivery)
+    ]
+    first, taken_at = max(given, default=-1) + 1, store.memory.handed_over(handle)
+    rows = store.archive.entries(stored.no, first, where=f"{_HUMAN} AND copied=0")
+    turns = sum(1 for row in rows if not row.at or row.at > taken_at)
+    return turns, bool(given or taken_at)
 
 
 def cancel_rotation(store: Store, stored: StoredSession) -> Rotation:
@@ -80,18 +115,23 @@ def drop_handoff(store: Store, stored: StoredSession) -> None:
 
 def renew_rotation(store: Store, stored: StoredSession, clock: Clock) -> None:
     """After a turn: bring the handoff of a marked session up to date, or note that it was taken or is too old."""
-    mark = store.memory.waiting_rotation(stored.session.handle)
+    mark = _waiting(store, stored)
     if mark is None:
-        return
-    path = _path(store, stored)
-    if not waits(path):
-        store.memory.end_rotation(mark.no, EXPIRED if os.path.exists(path) else TAKEN)
-        drop(path)
         return
     block = handoff_block(store, stored, mark.style, clock)
     store.memory.add_delivery(mark.no, block.nonce)
-    if not renew_handoff(path, block.nonce, block.parts):
+    if not renew_handoff(_path(store, stored), block.nonce, block.parts):
         store.memory.end_rotation(mark.no, TAKEN)
+
+
+def _waiting(store: Store, stored: StoredSession) -> Rotation | None:
+    """The mark of a session whose handoff still waits; one that was taken, or is too old, ends here."""
+    mark, path = store.memory.waiting_rotation(stored.session.handle), _path(store, stored)
+    if mark is None or waits(path):
+        return mark
+    store.memory.end_rotation(mark.no, EXPIRED if os.path.exists(path) else TAKEN)
+    drop(path)
+    return None
 
 
 def link_rotation(store: Store, stored: StoredSession) -> None:
@@ -118,6 +158,22 @@ def lineage(store: Store, handle: str) -> list[str]:
         if not current or current in found or current == handle:
             break
         found.append(current)
+    return found
+
+
+def chains(store: Store) -> list[Chain]:
+    """Every chain of windows, by the session that stands at its end, the last grown first; marked sessions too."""
+    if not store.memory.has_rotations():
+        return []
+    pairs = store.memory.successors()
+    gone_on, marked = {session for session, _ in pairs}, set(store.memory.waiting_sessions())
+    ends = ({successor for _, successor in pairs} - gone_on) | marked
+    found = []
+    for stored in store.archive.sessions():
+        handle = stored.session.handle
+        if handle in ends:
+            before = tuple(lineage(store, handle))
+            found.append(Chain(handle, before, len(before) + 1, handle in marked))
     return found
 
 

@@ -8,6 +8,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+from obsmem.interfaces.mcp_scope import Asker
+from obsmem.interfaces.mcp_tools import call_tool
+from obsmem.store.memory_rotations import TAKEN
+from obsmem.tasks.store import open_store
 from tests.interfaces.conftest import Run
 from tests.interfaces.place import SCRIPT
 
@@ -33,6 +37,25 @@ def test_a_mark_is_told_of_and_taken_back(run: Run, stored: Path) -> None:
     assert len(os.listdir(stored / "handoffs")) == 1
     assert run("rotate", "g3vo", "--cancel").status == 0 and not (stored / "handoffs").exists()
     assert run("rotate", "g3vo", "--cancel").status == 3
+
+
+def test_status_tells_what_continues_what_and_how_many_windows_there_were(run: Run, stored: Path) -> None:
+    assert json.loads(run("status", "--json").out)["chains"] == []
+    run("rotate", "g3vo", "--force")
+    assert "session g3vo is marked, and its handoff waits" in run("status").out
+    with open_store(str(stored)) as store:
+        mark = store.memory.waiting_rotation("g3vo")
+        assert mark is not None
+        store.memory.end_rotation(mark.no, TAKEN, "c7cr")
+        workspace = store.archive.by_handle("c7cr").session.workspace
+        store.archive.connection.execute("UPDATE sessions SET workspace=? WHERE handle='g3vo'", (workspace,))
+    told = "session c7cr continues g3vo: window 2 of this work"
+    assert told in run("status").out.split("\n")
+    (chain,) = json.loads(run("status", "--json").out)["chains"]
+    assert (chain["session"], chain["continues"], chain["windows"], chain["marked"]) == ("c7cr", ["g3vo"], 2, False)
+    assert told in call_tool("status", {}, Asker(workspace)).text.split("\n")
+    assert told not in call_tool("status", {}, Asker(os.getcwd())).text
+    assert "continues g3vo, rotation 1" in run("sessions").out
 
 
 def test_resume_lists_what_there_is(run: Run, stored: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
@@ -20,9 +21,18 @@ from obsmem.system.handoff_file import EXPIRES_SECONDS, handoff_path, renew_hand
 from obsmem.tasks.forget import forget_entry, forget_session
 from obsmem.tasks.handoff import make_handoff
 from obsmem.tasks.remember import remember
-from obsmem.tasks.rotation import cancel_rotation, lineage, link_rotation, renew_rotation, rotate
+from obsmem.tasks.rotation import (
+    LEAST_TURNS,
+    Chain,
+    cancel_rotation,
+    chains,
+    lineage,
+    link_rotation,
+    renew_rotation,
+    rotate,
+)
 from obsmem.tasks.store import Store
-from tests.tasks.talk import FORK, SESSION, entries, fresh, opened, raw_files, session_of, turns, utc, watch
+from tests.tasks.talk import FORK, SESSION, Talk, entries, fresh, opened, raw_files, session_of, turns, utc, watch
 
 LAST = "Now rename the column to tracking_ref, and only that."
 
@@ -162,6 +172,57 @@ def test_a_young_session_is_refused(tmp_path: Path) -> None:
         assert rotate(store, stored, "notes", utc, force=True).session == stored.session.handle
 
 
+def go_on(talk: Talk, store: Store, folder: Path, count: int) -> StoredSession:
+    """So many more turns of a session, said now."""
+    first = len(talk.records)
+    for number in range(count):
+        talk.turn(number)
+    now = datetime.now(timezone.utc) + timedelta(seconds=2)
+    for number, record in enumerate(talk.records[first:]):
+        record["timestamp"] = (now + timedelta(milliseconds=number)).isoformat().replace("+00:00", "Z")
+    return fresh(store, session_of(store, talk.write(folder, f"{talk.session}.jsonl")))
+
+
+def test_only_turns_since_the_last_handoff_count(tmp_path: Path) -> None:
+    talk = turns(6)
+    with opened() as store:
+        first = session_of(store, talk.write(tmp_path, f"{SESSION}.jsonl"))
+        rotate(store, first, "anchor", utc)
+        rotate(store, first, "anchor", utc)  # marked already, which its age does not matter for
+        assert take_handoff(path_of(store, first), str(tmp_path / "successor"))
+        for more in (0, LEAST_TURNS - 1):
+            first = go_on(talk, store, tmp_path, more)
+            with pytest.raises(UsageError, match=f"has {more} of the {LEAST_TURNS} turns since it last handed over"):
+                rotate(store, first, "anchor", utc)
+            assert store.memory.waiting_rotation(first.session.handle) is None and not waits(path_of(store, first))
+        assert rotate(store, go_on(talk, store, tmp_path, 1), "anchor", utc).state == "waiting"
+
+
+def test_turns_before_a_handoff_that_a_session_was_given_do_not_count(tmp_path: Path) -> None:
+    with opened() as store:
+        first = talked(store, tmp_path)
+        delivery = rotate(store, first, "anchor", utc).deliveries[-1]
+        second = session_of(store, turns(6, FORK).write(tmp_path, f"{FORK}.jsonl"))
+        humans = [one for one in entries(store, second) if one.speaker == "human"]
+        store.memory.record_receipt(second.session.handle, delivery, "1/1", humans[2].seq, humans[2].at)
+        with pytest.raises(UsageError, match="has 3 of the 5 turns since"):
+            rotate(store, second, "anchor", utc)
+
+
+def test_chains_are_told_by_their_ends(tmp_path: Path) -> None:
+    with opened() as store:
+        assert chains(store) == []
+        first = talked(store, tmp_path)
+        rotate(store, first, "anchor", utc)
+        assert chains(store) == [Chain(first.session.handle, (), 1, True)]
+        second = session_of(store, turns(6, FORK).write(tmp_path, f"{FORK}.jsonl"))
+        assert take_handoff(path_of(store, first), store.folder_of(second))
+        link_rotation(store, second)
+        assert chains(store) == [Chain(second.session.handle, (first.session.handle,), 2, False)]
+        rotate(store, fresh(store, second), "anchor", utc)
+        assert chains(store) == [Chain(second.session.handle, (first.session.handle,), 2, True)]
+
+
 def test_the_successor_remembers_and_the_chain_is_known(tmp_path: Path) -> None:
     with opened() as store:
         first = talked(store, tmp_path)
@@ -191,7 +252,7 @@ def test_what_is_forgotten_is_in_no_handoff(tmp_path: Path) -> None:
         second = session_of(store, turns(6, FORK).write(tmp_path, f"{FORK}.jsonl"))
         assert take_handoff(path_of(store, first), store.folder_of(second))
         link_rotation(store, second)
-        rotate(store, first, "notes", utc)
+        rotate(store, first, "notes", utc, force=True)
         (said,) = (one for one in entries(store, first) if one.text == LAST)
         assert any(LAST.encode() in data for data in raw_files(store.home).values())
         forget_entry(store, entry_id(first.session.handle, said.seq))
