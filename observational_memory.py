@@ -40,4 +40,7 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    status = main()
+    if "obsmem.interfaces.cli" in sys.modules:
+        status = sys.modules["obsmem.interfaces.cli"].leave(status, sys.argv[1:])
+    sys.exit(status)

@@ -36,7 +36,7 @@ from obsmem.system import config
 from obsmem.system.paths import HOME_VARIABLE
 from obsmem.tasks.search import search
 from obsmem.tasks.store import Store, open_store
-from obsmem.tasks.words import text_hash
+from obsmem.tasks.word_rows import text_hash
 
 HARNESS, SESSION_SIZE, PIECE = "claude-code", 5_000, 1_000  # entries, characters
 START, STEP = 1_760_000_000_000, 1_000  # milliseconds

@@ -17,7 +17,7 @@ import pytest
 
 import obsmem
 from obsmem.core import errors, mask, tokens
-from obsmem.harnesses import REGISTRY, TURN_ENDS, base, load
+from obsmem.harnesses import REGISTRY, SESSION_VARIABLES, TURN_ENDS, base, load
 from obsmem.interfaces import hook
 from obsmem.system import blockfile, config, environment, indexfile, launcher, log, notice, paths, process, seats, state
 from obsmem.tasks import config_files, rule_files, skill_files, store
@@ -243,7 +243,7 @@ def test_every_place_of_a_store_is_one_that_spec_names(tmp_path: Path) -> None:
 
 def test_every_variable_that_a_document_names_exists() -> None:
     known = {name.removesuffix("<KEY>") for name in VARIABLES}
-    known |= {name for harness in REGISTRY for name in load(harness).SESSION_VARIABLES}
+    known |= {name for names in SESSION_VARIABLES.values() for name in names}
     for path in DOCUMENTS:
         assert set(re.findall(r"OBSERVATIONAL_MEMORY_(?:SET_|[A-Z_]+)", read(path))) <= known, path
 

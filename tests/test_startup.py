@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sqlite3
 import subprocess
 import sys
 import time
@@ -214,3 +215,67 @@ def test_without_its_package_the_script_says_so_and_the_hook_goes_on(place: Plac
     other = subprocess.run([*command, "status"], capture_output=True, timeout=30)
     assert other.returncode == 1
     assert other.stderr.count(b"\n") == 1 and b"beside its folder 'obsmem'" in other.stderr
+
+
+_COMMAND = """
+import sys
+bare = set(sys.modules)
+sys.path.insert(0, sys.argv[1])
+from obsmem.interfaces.cli import main
+status = main(sys.argv[2:])
+sys.stderr.write("\\n".join(sorted(set(sys.modules) - bare)))
+sys.exit(status)
+"""
+# What neither search nor recall needs for a record that is indexed; most of it takes longer to load than their answer.
+SLOW = frozenset(
+    [
+        "asyncio",
+        "concurrent.futures",
+        "email",
+        "filelock",
+        "hashlib",
+        "http.client",
+        "jsonschema",
+        "logging",
+        "pathlib",
+        "platformdirs",
+        "shutil",
+        "socket",
+        "ssl",
+        "subprocess",
+        "tempfile",
+        "urllib.parse",
+        "yaml",
+    ]
+)
+NOT_ASKED = ("obsmem.workers.", "obsmem.tasks.observe", "obsmem.memory.cards", "obsmem.interfaces.commands_show")
+
+
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A data folder with indexed sessions, and a launcher as an installation leaves it."""
+    home = tmp_path_factory.mktemp("filled") / "data"
+    environment = {**os.environ, "OBSERVATIONAL_MEMORY_HOME": str(home)}
+    for words in (["ingest", str(ROOT / "fixtures" / "demo" / "claude-code")], ["index"]):
+        subprocess.run(
+            [sys.executable, str(SCRIPT), *words], env=environment, capture_output=True, timeout=120, check=True
+        )
+    (home / "recall").touch()
+    return home
+
+
+@pytest.mark.parametrize(
+    "words", [("search", "--everywhere", "the"), ("recall", "ID")], ids=lambda words: str(words[0])
+)
+def test_what_an_agent_waits_for_loads_nothing_slow(filled: Path, words: tuple[str, ...]) -> None:
+    with sqlite3.connect(filled / "archive.db") as archive:
+        (handle,) = archive.execute("SELECT handle FROM sessions LIMIT 1").fetchone()
+    call = [sys.executable, "-c", _COMMAND, str(ROOT), *(f"{handle}.0" if word == "ID" else word for word in words)]
+    environment = {**os.environ, "OBSERVATIONAL_MEMORY_HOME": str(filled)}
+    done = subprocess.run(call, env=environment, capture_output=True, timeout=60)
+    assert done.returncode == 0, done.stderr.decode()[-500:]
+    assert f"[{handle}." in done.stdout.decode()
+    loaded = set(done.stderr.decode().split("\n"))
+    assert "obsmem.tasks.entries" in loaded
+    assert not loaded & SLOW, sorted(loaded & SLOW)
+    assert not [name for name in loaded if name.startswith(NOT_ASKED)]

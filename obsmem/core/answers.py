@@ -12,6 +12,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from obsmem.core import late
 from obsmem.core.errors import WorkerError
 from obsmem.core.model import RELEVANCES
 
@@ -72,9 +73,9 @@ SCHEMAS: Mapping[str, Mapping[str, Any]] = {
     },
 }
 
-_THINKING = re.compile(r"<think(?:ing)?>.*?</think(?:ing)?>", re.DOTALL)
-_START = re.compile(r"""\{\s*["'}]|\[\s*[\[\]{"']|\[\s*\d+\s*[,\]]""")
-_TRAILING_COMMA = re.compile(r",\s*(?=[}\]])")
+_THINKING = late.pattern(r"<think(?:ing)?>.*?</think(?:ing)?>", re.DOTALL)
+_START = late.pattern(r"""\{\s*["'}]|\[\s*[\[\]{"']|\[\s*\d+\s*[,\]]""")
+_TRAILING_COMMA = late.pattern(r",\s*(?=[}\]])")
 _DECODER = json.JSONDecoder(strict=False)  # a raw newline inside a string is a slip that costs nothing
 
 

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import re
 
-_TERMINAL = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
+from obsmem.core import late
+
+_TERMINAL = late.pattern(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
 # Control characters but \n and \t; direction overrides, zero-width space, tags: text that a reader cannot see.
-_UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b\u2060\ufeff\u202a-\u202e\u2066-\u2069\U000e0000-\U000e007f]")
-_ENCODED = re.compile(r"[A-Za-z0-9+/]{200,}={0,2}")
-_SPACE = re.compile(r"\s+")
+_UNSEEN = late.pattern("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b\u2060\ufeff\u202a-\u202e\u2066-\u2069\U000e0000-\U000e007f]")
+_ENCODED = late.pattern(r"[A-Za-z0-9+/]{200,}={0,2}")
+_SPACE = late.pattern(r"\s+")
 
 
 def strip_controls(text: str) -> str:

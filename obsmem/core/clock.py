@@ -6,16 +6,17 @@ the one of the user's zone. ``utc_minute`` is the clock where nobody does.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
+
+from obsmem.core import late
 
 Clock = Callable[[int], str]
 
 UNKNOWN_TIME = "????-??-?? ??:??"
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
-_MINUTE = re.compile(r"\s*(\d{4})-(\d\d)-(\d\d)[ T](\d\d):(\d\d)")
+_MINUTE = late.pattern(r"\s*(\d{4})-(\d\d)-(\d\d)[ T](\d\d):(\d\d)")
 
 
 def utc_minute(at: int) -> str:

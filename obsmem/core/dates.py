@@ -11,6 +11,7 @@ from collections.abc import Callable
 from datetime import date, datetime, timedelta
 from typing import NamedTuple
 
+from obsmem.core import late
 from obsmem.core.clock import Clock, read_minute
 
 DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
@@ -23,17 +24,19 @@ _UNITS = {"minute": 60, "min": 60, "hour": 3600, "h": 3600, "day": 86_400, "d": 
 _DAY = "|".join(rf"{name[:3]}(?:{name[3:]})?" for name in DAYS)
 _MONTH = "|".join(rf"{name[:3]}(?:{name[3:]})?" for name in MONTHS)
 _COUNT = r"\d{1,4}|" + "|".join(_NUMBERS)
-_ISO = re.compile(r"(\d{4})-(\d{1,2})-(\d{1,2})(?:[ T](\d{1,2}):(\d{2})(?::\d{2})?(?:Z)?)?\Z")
-_MONTH_ONLY = re.compile(r"(\d{4})-(\d{2})\Z")
-_AGO = re.compile(rf"({_COUNT}) ?(minutes?|mins?|hours?|h|days?|d|weeks?|w|months?|years?)(?: ago)?\Z")
-_LAST = re.compile(rf"(?:(last|this|on|past) )?({_DAY})\Z")
-_NAMED = re.compile(rf"(?:({_MONTH})\.? (\d{{1,2}})(?:st|nd|rd|th)?|(\d{{1,2}})\.? ({_MONTH}))(?:,? (\d{{4}}))?\Z")
-_CLOCK_TIME = re.compile(r"(\d{1,2}):(\d{2})\Z")
-_IN_WORDS = re.compile(
+_ISO = late.pattern(r"(\d{4})-(\d{1,2})-(\d{1,2})(?:[ T](\d{1,2}):(\d{2})(?::\d{2})?(?:Z)?)?\Z")
+_MONTH_ONLY = late.pattern(r"(\d{4})-(\d{2})\Z")
+_AGO = late.pattern(rf"({_COUNT}) ?(minutes?|mins?|hours?|h|days?|d|weeks?|w|months?|years?)(?: ago)?\Z")
+_LAST = late.pattern(rf"(?:(last|this|on|past) )?({_DAY})\Z")
+_NAMED = late.pattern(rf"(?:({_MONTH})\.? (\d{{1,2}})(?:st|nd|rd|th)?|(\d{{1,2}})\.? ({_MONTH}))(?:,? (\d{{4}}))?\Z")
+_CLOCK_TIME = late.pattern(r"(\d{1,2}):(\d{2})\Z")
+_IN_WORDS = late.pattern(
     rf"\b(?:since |after |before |until |on )?(?:yesterday|today|(?:last|this) (?:{_DAY}|week|month|year)"
     rf"|(?:{_COUNT}) (?:minutes?|hours?|days?|weeks?|months?|years?) ago|\d{{4}}-\d{{2}}-\d{{2}})\b",
     re.IGNORECASE,
 )
+
+_HINTS = ("yesterday", "today", "last ", "this ", " ago", "-")  # of which whatever _IN_WORDS matches holds one
 
 
 class Span(NamedTuple):
@@ -63,6 +66,9 @@ def read_date(text: str, now: int, clock: Clock) -> Span | None:
 def take_date(text: str, now: int, clock: Clock) -> tuple[str, int, int]:
     """(the question without its date, since, until) where its words hold one: "the crash last Tuesday". 0 for no bound.
     What stands in quotation marks is not looked at; a question that is nothing but a date keeps its words."""
+    folded = text.lower()
+    if not any(hint in folded for hint in _HINTS):
+        return text, 0, 0
     quoted = [match.span() for match in re.finditer(r'"[^"]*"?', text)]
     for match in _IN_WORDS.finditer(text):
         if any(start <= match.start() < end for start, end in quoted):

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
+from obsmem.core import late
 from obsmem.core.model import Card, Fact
 
 IDENTIFIERS_KEPT = 150
@@ -106,12 +107,12 @@ class State(NamedTuple):
     answers: tuple[Fact, ...] = ()
 
 
-_SETTING = re.compile(
+_SETTING = late.pattern(
     r"(port|version|timeout|limit|budget|threads?|workers?|retries|depth|width|python|node)"
     r"(?: number)?(?: to| of| is|=|:)? ?v?(\d[\w.]*)",
     re.IGNORECASE,
 )
-_VIEW_OF_OUTPUT = re.compile(
+_VIEW_OF_OUTPUT = late.pattern(
     r"(?:\s*2>&1|\s*\|\s*(?:tail|head|cat|tee|grep)\b(?:\"[^\"]*\"|'[^']*'|[^|;&\"'])*|\s*[;&]+\s*echo\b[^;|&]*)+\s*$"
 )
 

@@ -10,13 +10,14 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from obsmem.core import late
 from obsmem.core.clean import leave_out_encoded
 
-_JOINT = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
-_PART = re.compile(r"[^\W_]+")
-_NAME = re.compile(r"[A-Za-z0-9_]+")
-_HUMP = re.compile(r"[a-z0-9][A-Z]")
-_QUOTED = re.compile(r'"([^"]*)"?')
+_JOINT = late.pattern(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_PART = late.pattern(r"[^\W_]+")
+_NAME = late.pattern(r"[A-Za-z0-9_]+")
+_HUMP = late.pattern(r"[a-z0-9][A-Z]")
+_QUOTED = late.pattern(r'"([^"]*)"?')
 _ENDINGS = ("ations", "ation", "ingly", "ings", "ing", "edly", "ed", "ies", "es", "ly", "s", "e", "y")
 LONGEST_NAME = 80  # characters of an identifier that is also indexed as a whole
 MOST_TERMS = 24  # of one question; what comes after is not looked for

@@ -5,10 +5,9 @@ Invariant: an id depends on content alone, so the same observation twice is the 
 
 from __future__ import annotations
 
-import hashlib
-import re
 from collections.abc import Iterable
 
+from obsmem.core import late
 from obsmem.core.errors import UsageError
 
 HANDLE_ALPHABET = "abcdefghijklmnopqrstuvwxyz234567"
@@ -16,8 +15,8 @@ HANDLE_LENGTH = 4
 NOTE_ID_LENGTH = 12
 SHORT_LENGTH = 7
 
-_ENTRY_ID = re.compile(r"([a-z2-7]{4,26})\.(\d{1,12})\Z")
-_NOTE_PREFIX = re.compile(r"[0-9a-f]{4,12}\Z")
+_ENTRY_ID = late.pattern(r"([a-z2-7]{4,26})\.(\d{1,12})\Z")
+_NOTE_PREFIX = late.pattern(r"[0-9a-f]{4,12}\Z")
 
 
 def handle_candidates(harness: str, session_id: str) -> Iterable[str]:
@@ -26,7 +25,7 @@ def handle_candidates(harness: str, session_id: str) -> Iterable[str]:
     Four base32 characters first. They come from a hash of harness and id, so a lost store gives the same session the
     same handle again in all but colliding cases.
     """
-    digest = hashlib.sha256(f"{harness}\n{session_id}".encode("utf-8", "surrogatepass")).digest()
+    digest = late.sha256(f"{harness}\n{session_id}".encode("utf-8", "surrogatepass"))
     number = int.from_bytes(digest[:20], "big")
     letters = []
     for _ in range(26):
@@ -66,7 +65,7 @@ def is_note_prefix(text: str) -> bool:
 def content_id(text: str, source_ids: Iterable[str]) -> str:
     """Name a note or reflection: 12 hex digits of SHA-256 over the text, a newline and the sorted source ids."""
     joined = text + "\n" + "\n".join(sorted(source_ids))
-    return hashlib.sha256(joined.encode("utf-8", "surrogatepass")).hexdigest()[:NOTE_ID_LENGTH]
+    return late.sha256(joined.encode("utf-8", "surrogatepass")).hex()[:NOTE_ID_LENGTH]
 
 
 def shorten(ids: Iterable[str]) -> dict[str, str]:

@@ -10,12 +10,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
+from obsmem.core import late
 from obsmem.core.mask_kinds import KINDS, Kind
 
 # Flat, because on short texts the loop costs more than the substring searches.
 _NEEDLES = tuple((needle, kind) for kind in KINDS for needle in kind.needles)
 
-_MARK = re.compile(r"[^\s…]{0,4}…\[masked [a-z ]+\]")
+_MARK = late.pattern(r"[^\s…]{0,4}…\[masked [a-z ]+\]")
 
 # How the name that a value is assigned to ends, and what the value then is.
 _NAMES = {
@@ -30,28 +31,28 @@ _NAMES = {
     "key": "key",
 }
 JUDGED_LENGTH = 1000  # the most characters of a value that _ASSIGNED takes
-_KEY_NAME = re.compile(r"(?:api|access|secret|private|signing|encryption|account|auth)[_-]?\Z")
-_ASSIGNED = re.compile(
+_KEY_NAME = late.pattern(r"(?:api|access|secret|private|signing|encryption|account|auth)[_-]?\Z")
+_ASSIGNED = late.pattern(
     r"""(?:_base|_value)?(?P<close>\\{0,3}["'`]?)(?P<sign>\s{0,3}(?::=|=>|==?|:)\s{0,3}|[ ](?=[^\s=:]))"""
     r"""(?P<open>\\{0,3}["'`])?(?P<value>[^\s"'`\\,;(){}\[\]<>&|]{8,1000})(?P<after>.?)""",
     re.IGNORECASE,
 )
 
-_REST_OF_VALUE = re.compile(r"""[^\s"'`\\,;(){}\[\]<>&|]*""")
+_REST_OF_VALUE = late.pattern(r"""[^\s"'`\\,;(){}\[\]<>&|]*""")
 
 _PLACEHOLDERS = (
     "your", "example", "placeholder", "changeme", "change_me", "change-me", "replace", "dummy", "redacted", "masked",
     "xxxx", "****", "....", "<", "…", "todo", "insert", "undefined",
 )  # fmt: skip
-_REFERENCE = re.compile(
+_REFERENCE = late.pattern(
     r"[$%@#!*]|.*\$\{|.*\{\{|(?:process\.)?env[.:]|os\.|secrets?[.:]|vault:|ssm:|arn:|op://|https?://|file:|data:", re.I
 )
-_PATH = re.compile(r"(?:~|\.{1,2}|[A-Za-z]:)?(?:[/\\][\w.@ -]{1,40})+[/\\]?\Z|[\w.-]+(?:/[\w.-]+)*\.[A-Za-z]{1,5}\Z")
-_DOTTED = re.compile(r"[A-Za-z_]\w*(?:(?:\.|::|->|\?\.)[A-Za-z_]\w*)+\Z")
-_SNAKE = re.compile(r"[A-Za-z]+(?:_[A-Za-z]+)+\d{0,2}\Z|_+[A-Za-z_]+\Z")
-_CAMEL = re.compile(r"[A-Za-z][a-z]*\d{0,3}(?:[A-Z][a-z]+\d{0,3}){1,5}\Z")
-_VERSION = re.compile(r"[v^~=<>]*\d+(?:\.\d+)+[\w.+-]{0,12}\Z")
-_WORDS = re.compile(r"[A-Za-z]+(?:[-_./:+][A-Za-z]+)*[.!?:]?\Z")
+_PATH = late.pattern(r"(?:~|\.{1,2}|[A-Za-z]:)?(?:[/\\][\w.@ -]{1,40})+[/\\]?\Z|[\w.-]+(?:/[\w.-]+)*\.[A-Za-z]{1,5}\Z")
+_DOTTED = late.pattern(r"[A-Za-z_]\w*(?:(?:\.|::|->|\?\.)[A-Za-z_]\w*)+\Z")
+_SNAKE = late.pattern(r"[A-Za-z]+(?:_[A-Za-z]+)+\d{0,2}\Z|_+[A-Za-z_]+\Z")
+_CAMEL = late.pattern(r"[A-Za-z][a-z]*\d{0,3}(?:[A-Z][a-z]+\d{0,3}){1,5}\Z")
+_VERSION = late.pattern(r"[v^~=<>]*\d+(?:\.\d+)+[\w.+-]{0,12}\Z")
+_WORDS = late.pattern(r"[A-Za-z]+(?:[-_./:+][A-Za-z]+)*[.!?:]?\Z")
 
 
 def mask(text: str, extra: Sequence[re.Pattern[str]] = ()) -> str:

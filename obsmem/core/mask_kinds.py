@@ -10,6 +10,8 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from obsmem.core import late
+
 
 class Kind(NamedTuple):
     """One kind of secret. ``keep`` is how many leading characters (at most 4) stay because they name the kind.
@@ -29,7 +31,7 @@ _ALONE = r"(?<![A-Za-z0-9_-])"  # not in the middle of a word: "task-…" holds 
 
 
 def _kind(name: str, needles: str, pattern: str, keep: int = 4, *, mixed: bool = False) -> Kind:
-    return Kind(name, tuple(needles.split()), re.compile(pattern), keep, mixed)
+    return Kind(name, tuple(needles.split()), late.pattern(pattern), keep, mixed)
 
 
 # Order matters where one shape is part of another: the narrower first.

@@ -29,6 +29,14 @@ TURN_ENDS: dict[str, tuple[str, str, str, str, str, tuple[str, ...]]] = {
     "opencode": ("session.idle", "sessionID", "db", "directory", "", (".db",)),
 }
 
+# Name -> the environment variables in which it tells the programs that it runs the id of their session.
+SESSION_VARIABLES = {
+    "claude-code": ("CLAUDE_CODE_SESSION_ID",),
+    "codex": ("CODEX_THREAD_ID",),
+    "cursor": ("CURSOR_CONVERSATION_ID",),
+    "opencode": ("OBSERVATIONAL_MEMORY_OPENCODE_SESSION",),  # our plugin gives it to its shells
+}
+
 # Name -> the event within a turn at which we may add words, and the file of the session that says that there are any.
 PROMPTS = {
     "claude-code": ("UserPromptSubmit", "block.retry"),

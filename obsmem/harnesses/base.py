@@ -8,12 +8,11 @@ an entry can be had again from the archive; context (who spoke, copies, branches
 
 from __future__ import annotations
 
-import hashlib
 import json
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from obsmem.core import late
 from obsmem.core.model import Entry, HookAnswer, HookEvent, Session
 
 if TYPE_CHECKING:
@@ -26,9 +25,9 @@ SNIFF_SIZE = 1 << 16
 
 _decoder = json.JSONDecoder()
 _raw_decode = _decoder.raw_decode
-_whitespace = re.compile(r"[\s\x00]*")
-_LONE_SURROGATE_ESCAPE = re.compile(rb"\\u[dD][89a-fA-F]")
-_SURROGATE = re.compile("[\ud800-\udfff]")
+_whitespace = late.pattern(r"[\s\x00]*")
+_LONE_SURROGATE_ESCAPE = late.pattern(rb"\\u[dD][89a-fA-F]")
+_SURROGATE = late.pattern("[\ud800-\udfff]")
 
 
 class Source(NamedTuple):
@@ -146,9 +145,6 @@ class Harness(Hooks, Protocol):
 
     SHOWS_RECEIPTS: bool
     """True if its transcripts hold what hooks gave to the model, so that a block that was dropped is noticed."""
-
-    SESSION_VARIABLES: tuple[str, ...]
-    """Environment variables of its shells and MCP servers that hold the id of the session that runs them."""
 
     PROGRAMS: tuple[str, ...]
     """The commands that start it, best first: found on PATH, it is on this machine."""
@@ -358,7 +354,7 @@ def link_key(source_id: str) -> str:
     """A short key (16 hex digits) of a harness's record id, as ``history`` gives ids back. '' stays ''."""
     if not source_id:
         return ""
-    return hashlib.blake2b(source_id.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+    return late.blake2b(source_id.encode("utf-8", "surrogatepass"), 8).hex()
 
 
 def flatten(value: Any, name: str = "") -> str:
@@ -377,7 +373,7 @@ def flatten(value: Any, name: str = "") -> str:
     return f"{name}: {text}" if name else text
 
 
-_TIME = re.compile(r"(\d{4})-(\d\d)-(\d\d)[T ](\d\d):(\d\d):(\d\d)(?:[.,](\d{1,9}))?(Z|[+-]\d\d:?\d\d)?")
+_TIME = late.pattern(r"(\d{4})-(\d\d)-(\d\d)[T ](\d\d):(\d\d):(\d\d)(?:[.,](\d{1,9}))?(Z|[+-]\d\d:?\d\d)?")
 
 
 def parse_time(value: Any) -> int:
@@ -416,7 +412,7 @@ def _days_from_civil(year: int, month: int, day: int) -> int:
 
 # Our own block carries this, so that a reader knows it again: <observational-memory delivery="k3f9" part="1/3" …>
 OWN_BLOCK = "<observational-memory "
-_RECEIPT = re.compile(r'<observational-memory delivery="([0-9a-z]+)" part="(\d+/\d+)"')
+_RECEIPT = late.pattern(r'<observational-memory delivery="([0-9a-z]+)" part="(\d+/\d+)"')
 
 
 def receipts(text: str) -> tuple[str, ...]:
@@ -429,7 +425,7 @@ def receipts(text: str) -> tuple[str, ...]:
 # What every prompt of ours to a model begins with; a session whose first prompt has it is a worker's, never observed.
 WORKER_MARK = "[observational-memory worker]"
 
-_EXIT = re.compile(r"(?:exit(?:ed with)?(?: code| status)?|Exit code|exit_code)[:\s]+(-?\d{1,5})\b")
+_EXIT = late.pattern(r"(?:exit(?:ed with)?(?: code| status)?|Exit code|exit_code)[:\s]+(-?\d{1,5})\b")
 
 
 def exit_code_in(text: str) -> int | None:

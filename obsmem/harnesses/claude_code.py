@@ -10,10 +10,10 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from obsmem.core import late
 from obsmem.core.model import Entry
-from obsmem.core.turns import Draft, Written
 from obsmem.harnesses.base import Link, Raw, Reader, Source, load_objects, no_rule_file, split_lines
 from obsmem.harnesses.claude_code_agent import folder_of_server as folder_of_server
 from obsmem.harnesses.claude_code_agent import mcp_config as mcp_config
@@ -28,11 +28,13 @@ from obsmem.harnesses.claude_code_hooks import answer as answer
 from obsmem.harnesses.claude_code_hooks import read_event as read_event
 from obsmem.harnesses.claude_code_keys import IGNORED_KEYS as IGNORED_KEYS
 
+if TYPE_CHECKING:
+    from obsmem.core.turns import Draft, Written
+
 ROWS = False
 
 PARTS = 4
 SHOWS_RECEIPTS = True
-SESSION_VARIABLES = ("CLAUDE_CODE_SESSION_ID",)
 TAKES_SESSIONS = True
 WINDOW = 200_000
 PROGRAMS = ("claude",)
@@ -41,7 +43,7 @@ LOGIN_SHELL = False
 NEXT_STEP = "Sessions that run already go on without memory: start a new one, or resume one with `claude --continue`."
 PLUGIN = "observational-memory@"  # of a plugin's name in enabledPlugins; the marketplace's name follows
 
-_PERSISTED = re.compile(r"^(?:.*\b[Oo]utput saved to|persistedOutputPath): *(\S.*?) *$", re.MULTILINE)
+_PERSISTED = late.pattern(r"^(?:.*\b[Oo]utput saved to|persistedOutputPath): *(\S.*?) *$", re.MULTILINE)
 _OWN_KEYS = ("parentUuid", "isSidechain", "leafUuid", "sessionId", "isSnapshotUpdate")
 _OWN_TYPES = frozenset(
     [

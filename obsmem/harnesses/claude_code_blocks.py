@@ -6,10 +6,10 @@ key of IGNORED_KEYS. Every level is checked for its type, since fields change th
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from obsmem.core import late
 from obsmem.core.model import Entry, Speaker
 from obsmem.harnesses import claude_code_tools as tools
 from obsmem.harnesses.base import OWN_BLOCK, flatten, load_objects
@@ -21,7 +21,7 @@ AddText = Callable[[Sheet, str, Mapping[str, Any]], None]
 SYNTHETIC = "<synthetic>"
 BOUNDARY = "compact_boundary"
 
-_SLASH_COMMAND = re.compile(r"/[a-zA-Z][\w:-]*(?:\s|$)")
+_SLASH_COMMAND = late.pattern(r"/[a-zA-Z][\w:-]*(?:\s|$)")
 _REMINDER_END = "</system-reminder>"
 # Attachments that repeat what other records say, or list what the harness offers. See IGNORED_KEYS.
 _BARE_ATTACHMENTS = frozenset(

@@ -11,15 +11,16 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from obsmem.core import late
 from obsmem.core.model import Action
 from obsmem.harnesses.base import OWN_BLOCK
 from obsmem.harnesses.claude_code_sheet import Sheet, text_of
 
 BASH_TOOL = "Bash"
 
-_TAG = re.compile(r"<([a-zA-Z][\w-]*)[ >]")
-_INSERTED = re.compile(r"<(system-reminder|ide_[a-z_]+)>.*?</\1>", re.DOTALL)
-_COMMAND_ARGS = re.compile(r"<command-args>(.*?)</command-args>", re.DOTALL)
+_TAG = late.pattern(r"<([a-zA-Z][\w-]*)[ >]")
+_INSERTED = late.pattern(r"<(system-reminder|ide_[a-z_]+)>.*?</\1>", re.DOTALL)
+_COMMAND_ARGS = late.pattern(r"<command-args>(.*?)</command-args>", re.DOTALL)
 _COMMAND_TAGS = frozenset(("command-name", "command-message", "command-args"))
 _BASH_OUTPUT_TAGS = ("bash-stdout", "bash-stderr")
 _HARNESS_TAGS = frozenset(

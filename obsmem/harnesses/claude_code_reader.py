@@ -11,10 +11,10 @@ records, so it counts and the waiting one becomes inactive; so too when the huma
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from obsmem.core import late
 from obsmem.core.model import Entry, Session
 from obsmem.harnesses.base import (
     WORKER_MARK,
@@ -39,8 +39,8 @@ RECENT_CALLS = 64
 MOST_WAITING = 32
 MOST_SUMMARIES = 16
 
-_UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z")
-_AGENT_FILE = re.compile(r"agent-(.+)\Z")
+_UUID = late.pattern(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z")
+_AGENT_FILE = late.pattern(r"agent-(.+)\Z")
 _SUMMARISER = "acompact"
 _SUMMARY_TASK = "Your task is to create a detailed summary of the conversation"
 _QUEUE_TYPES = frozenset(("queue-operation", "last-prompt"))

@@ -6,10 +6,10 @@ the result, beside the block that the model saw). Copies of the call's input are
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from obsmem.core import late
 from obsmem.core.model import Action
 from obsmem.harnesses.base import exit_code_in, flatten
 from obsmem.harnesses.claude_code_sheet import prune, text_of
@@ -17,7 +17,7 @@ from obsmem.harnesses.claude_code_sheet import prune, text_of
 Input = Mapping[str, Any]
 
 _TODO_STATUS = {"pending": "open", "in_progress": "doing", "completed": "done", "deleted": "done"}
-_CREATED = re.compile(r"Task #(\S+) created successfully(?:: (.*))?")
+_CREATED = late.pattern(r"Task #(\S+) created successfully(?:: (.*))?")
 _BYTES = frozenset(("data", "base64", "signature", "encrypted_content"))
 # Parts of toolUseResult that repeat the call's input, or say nothing in words. See IGNORED_KEYS for the reasons.
 _COPIES = frozenset(

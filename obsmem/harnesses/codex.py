@@ -12,10 +12,9 @@ since Codex trusts a handler by the hash of its text.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from obsmem.core.model import Entry
-from obsmem.core.turns import Draft, Written
 from obsmem.harnesses.base import Link, Raw, Reader, Source, no_rule_file
 from obsmem.harnesses.codex_agent import folder_of_server as folder_of_server
 from obsmem.harnesses.codex_agent import mcp_config as mcp_config
@@ -28,9 +27,11 @@ from obsmem.harnesses.codex_hooks import NAME as NAME
 from obsmem.harnesses.codex_hooks import answer as answer
 from obsmem.harnesses.codex_hooks import read_event as read_event
 
+if TYPE_CHECKING:
+    from obsmem.core.turns import Draft, Written
+
 ROWS = False
 SHOWS_RECEIPTS = True
-SESSION_VARIABLES = ("CODEX_THREAD_ID",)
 TAKES_SESSIONS = True
 WINDOW = 258_400
 PROGRAMS = ("codex",)

@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from obsmem.core import late
 from obsmem.core.model import Action
 from obsmem.harnesses.base import replace_surrogates
 
@@ -20,16 +21,16 @@ PATCH_START = "*** Begin Patch"
 PLAN_STATUS = {"pending": "open", "in_progress": "doing", "completed": "done"}
 OTHER = (Action("other"),)
 
-_PATCHED_FILE = re.compile(r"\n\*\*\* (Add|Update|Delete) File: ")
+_PATCHED_FILE = late.pattern(r"\n\*\*\* (Add|Update|Delete) File: ")
 _MOVED = "*** Move to: "
 
 # A string literal of JavaScript, in any of its three quotes.
 _LITERAL = r"""("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|`(?:[^`\\]|\\.)*`)"""
-_SCRIPT_CALL = re.compile(r"tools\.(\w+)\(")
-_SCRIPT_COMMAND = re.compile(r"""cmd["']?\s*[:=]\s*""" + _LITERAL, re.S)
-_SCRIPT_PATCH = re.compile(r"""(?=["'`]\*\*\* Begin Patch)""" + _LITERAL, re.S)
-_SCRIPT_STEP = re.compile(rf"""step["']?\s*:\s*{_LITERAL}\s*,\s*["']?status["']?\s*:\s*{_LITERAL}""", re.S)
-_ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|.)", re.S)
+_SCRIPT_CALL = late.pattern(r"tools\.(\w+)\(")
+_SCRIPT_COMMAND = late.pattern(r"""cmd["']?\s*[:=]\s*""" + _LITERAL, re.S)
+_SCRIPT_PATCH = late.pattern(r"""(?=["'`]\*\*\* Begin Patch)""" + _LITERAL, re.S)
+_SCRIPT_STEP = late.pattern(rf"""step["']?\s*:\s*{_LITERAL}\s*,\s*["']?status["']?\s*:\s*{_LITERAL}""", re.S)
+_ESCAPE = late.pattern(r"\\(u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|.)", re.S)
 _ESCAPED = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "v": "\v", "0": "\0", "\n": ""}
 
 

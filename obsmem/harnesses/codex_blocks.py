@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from obsmem.core import late
 from obsmem.core.model import Entry, EntryKind, Speaker
 from obsmem.harnesses.base import OWN_BLOCK, flatten
 from obsmem.harnesses.codex_records import Payload, open_record, record_objects, sound, source_id, time_of, type_of
@@ -44,7 +45,7 @@ INJECTED = (
     OWN_BLOCK,
 )
 SUMMARY_START = "Another language model started to solve this problem"
-_WRAPPED = re.compile(r"<([a-z]+(?:_[a-z]+)+)(?:\s[^>]*)?>.*</\1>\s*\Z", re.S)
+_WRAPPED = late.pattern(r"<([a-z]+(?:_[a-z]+)+)(?:\s[^>]*)?>.*</\1>\s*\Z", re.S)
 
 
 def blocks(data: bytes) -> list[Entry]:

@@ -7,13 +7,14 @@ twice costs tokens and observing it never loses words.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
+from obsmem.core import late
+
 # Copied records are written in one go; a pause of this many milliseconds ends them.
 PAUSE = 1000
-_TIME_ID = re.compile(r"([0-9a-f]{8})-([0-9a-f]{4})-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}\Z")
+_TIME_ID = late.pattern(r"([0-9a-f]{8})-([0-9a-f]{4})-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}\Z")
 
 
 def time_of_id(ident: Any) -> int | None:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from obsmem.core import late
 from obsmem.core.errors import UsageError
 from obsmem.harnesses.base import READ_SIZE, Raw, Source, load_objects, split_lines, split_stream
 
@@ -25,11 +25,11 @@ ITEM_TYPES = frozenset(
     {"message", "reasoning", "function_call", "function_call_output", "local_shell_call", "custom_tool_call"}
 )
 
-_NAME = re.compile(r"rollout-.*\.jsonl?(?:\.zst)?\Z")
-_DOCUMENT = re.compile(rb'\A(?:\xef\xbb\xbf)?\s*\{\s*"session"\s*:\s*\{')
-_ITEMS = re.compile(r'"items"\s*:\s*\[')
-_SEPARATOR = re.compile(r"[\s,]*")
-_FIRST_RECORD = re.compile(rb'\A\s*\{[^{]{0,120}"type"\s*:\s*"session_meta"\s*,\s*"payload"\s*:\s*\{')
+_NAME = late.pattern(r"rollout-.*\.jsonl?(?:\.zst)?\Z")
+_DOCUMENT = late.pattern(rb'\A(?:\xef\xbb\xbf)?\s*\{\s*"session"\s*:\s*\{')
+_ITEMS = late.pattern(r'"items"\s*:\s*\[')
+_SEPARATOR = late.pattern(r"[\s,]*")
+_FIRST_RECORD = late.pattern(rb'\A\s*\{[^{]{0,120}"type"\s*:\s*"session_meta"\s*,\s*"payload"\s*:\s*\{')
 _decoder = json.JSONDecoder()
 
 

@@ -8,11 +8,11 @@ each message is one entry; every record has entries or a reason; what the reader
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any
 
+from obsmem.core import late
 from obsmem.core.model import Entry, Session
 from obsmem.harnesses.base import WORKER_MARK, Activity, Measure, Parsed, Raw, Source, receipts
 from obsmem.harnesses.codex_blocks import builder_of, entries_of
@@ -34,7 +34,7 @@ from obsmem.harnesses.forks import KEY, read_mark
 TURNS_KEPT = 200
 CALLS_KEPT = 100
 BOUNDARY_WINDOW = 16
-FILE_ID = re.compile(r"rollout-.*?([0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})")
+FILE_ID = late.pattern(r"rollout-.*?([0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})")
 CALL_ITEMS = frozenset({"function_call", "custom_tool_call", "local_shell_call", "tool_search_call", "web_search_call"})
 OUTPUT_ITEMS = frozenset(
     {"function_call_output", "custom_tool_call_output", "local_shell_call_output", "mcp_tool_call_output"}

@@ -7,11 +7,11 @@ Invariant: whatever the bytes are, these functions answer and never raise.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
+from obsmem.core import late
 from obsmem.harnesses.base import load_objects, parse_time, replace_surrogates
 from obsmem.harnesses.codex_files import document_piece
 
@@ -20,7 +20,7 @@ Payload = Mapping[str, Any]
 _BARE_ITEM = frozenset({"role", "call_id", "summary", "action", "content", "output"})
 _LINE_ENDS = frozenset({"\n", "\r\n", ""})
 _TOKEN_COUNT = b'"type":"event_msg","payload":{"type":"token_count"'
-_USAGE = re.compile(
+_USAGE = late.pattern(
     rb'"last_token_usage":\{"input_tokens":(\d{1,12})[^{}]{0,200}\},?(?:"model_context_window":(\d{1,12}))?'
 )
 _decode = json.JSONDecoder().raw_decode

@@ -6,10 +6,10 @@ Invariant: the output's own words stand in the text unescaped; only framing (JSO
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from obsmem.core import late
 from obsmem.harnesses.base import exit_code_in, flatten
 
 
@@ -21,21 +21,21 @@ class Result(NamedTuple):
     exit_code: int | None = None
 
 
-_HEADER = re.compile(
+_HEADER = late.pattern(
     r"\A(?:(?:Chunk ID|Wall time|Exit code)[^\n]*\n)*?(?:Process exited with code|Exit code:) (-?\d+)\b"
 )
-_PREFACE = re.compile(
+_PREFACE = late.pattern(
     r"\A(?:(?:Chunk ID|Wall time|Exit code|Process exited|Process running|Original token count|Total output lines|"
     r"Script (?:completed|failed))[^\n]*\n)+(?:Output:\n)?"
 )
-_FAILED = re.compile(
+_FAILED = late.pattern(
     r"(?i)(?:apply_patch verification failed|error:|failed |execution error|script failed|unsupported call|aborted"
     r"|exec command rejected|patch rejected|tool call error|err: )"
 )
-_REPORTED = re.compile(r'"exit_code":\s*(-?\d{1,10})')
+_REPORTED = late.pattern(r'"exit_code":\s*(-?\d{1,10})')
 _decode = json.JSONDecoder().raw_decode
 _FRAMING = frozenset({"output", "content", "metadata", "success"})
-_SCRIPT = re.compile(r"Script (completed|failed)")
+_SCRIPT = late.pattern(r"Script (completed|failed)")
 
 
 def result_of(output: Any) -> Result:

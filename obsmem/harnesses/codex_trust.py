@@ -13,14 +13,14 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from obsmem.core import jsonc
+from obsmem.core import jsonc, late
 
-_HEADER = re.compile(r"""^[ \t]*\[[ \t]*hooks[ \t]*\.[ \t]*state[ \t]*\.[ \t]*("(?:[^"\\]|\\.)*"|'[^']*')[ \t]*\]""")
-_HASH = re.compile(r"""^[ \t]*trusted_hash[ \t]*=[ \t]*["']([^"']*)["']""")
+_HEADER = late.pattern(r"""^[ \t]*\[[ \t]*hooks[ \t]*\.[ \t]*state[ \t]*\.[ \t]*("(?:[^"\\]|\\.)*"|'[^']*')[ \t]*\]""")
+_HASH = late.pattern(r"""^[ \t]*trusted_hash[ \t]*=[ \t]*["']([^"']*)["']""")
 # The events whose handlers may carry a limit of their own for what they say; of others Codex drops it.
 _LIMITED = frozenset({"session_start", "user_prompt_submit", "pre_tool_use", "post_tool_use", "subagent_start"})
 _LIMIT = "additionalContextLimit"
-_DISABLED = re.compile(r"^[ \t]*enabled[ \t]*=[ \t]*false\b")
+_DISABLED = late.pattern(r"^[ \t]*enabled[ \t]*=[ \t]*false\b")
 
 
 def states(hooks_file: str, config_file: str) -> list[tuple[str, str]]:

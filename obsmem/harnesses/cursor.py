@@ -7,12 +7,12 @@ record's bytes alone. A transcript may be rewritten as a whole; its records have
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
+from obsmem.core import late
 from obsmem.core.model import Entry, Place, Session
 from obsmem.core.turns import Draft, Written
 from obsmem.harnesses.base import (
@@ -47,7 +47,6 @@ from obsmem.harnesses.cursor_text import is_labelled, section_findings, sections
 # where a block can come back, so that is the moment which we call "prompt".
 
 SHOWS_RECEIPTS = False
-SESSION_VARIABLES = ("CURSOR_CONVERSATION_ID",)
 TAKES_SESSIONS = False
 WINDOW = 128_000
 PROGRAMS = ("cursor-agent", "cursor")
@@ -99,7 +98,7 @@ IGNORED_KEYS: Mapping[str, str] = {
 }
 
 _IDENTITY = frozenset({"uuid", "sessionId", "parentUuid", "payload"})
-_WORKSPACE = re.compile(r"^Workspace Path: (.+?)\r?$", re.MULTILINE)
+_WORKSPACE = late.pattern(r"^Workspace Path: (.+?)\r?$", re.MULTILINE)
 _USER_DATA = (".config/Cursor", "Library/Application Support/Cursor", "AppData/Roaming/Cursor")
 _STORES = (".config/cursor/chats/*/*/store.db", ".cursor/chats/*/*/store.db")
 _SUFFIXES = (".jsonl", ".txt", ".vscdb", ".db")
@@ -250,7 +249,7 @@ class CursorReader:
         """Turn one record into entries or reasons. Never raises on bad input."""
         parsed = _parse(raw.data)
         self._note_session(raw, parsed)
-        digest = hashlib.sha256(raw.data).hexdigest()
+        digest = late.sha256(raw.data).hex()
         place = Place(self._source.path, raw.line, raw.offset, len(raw.data), digest, raw.table, raw.key)
         if raw.table:
             place = place._replace(length=0)

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from obsmem.core import late
 from obsmem.core.model import Entry, Speaker
 from obsmem.harnesses.base import exit_code_in, flatten, parse_time
 from obsmem.harnesses.cursor_tools import actions, kind_of
@@ -19,9 +20,9 @@ Finding = Entry | str
 
 SUMMARY_MARK = "[Previous conversation summary]:"
 _REDACTED = "[REDACTED]"
-_QUERY = re.compile(r"<user_query>\n?(.*?)\n?</user_query>", re.DOTALL)
+_QUERY = late.pattern(r"<user_query>\n?(.*?)\n?</user_query>", re.DOTALL)
 # What Cursor, or a hook, puts beside the human's words. Only these: a human may paste any other tag.
-_WRAPPER = re.compile(
+_WRAPPER = late.pattern(
     r"<(timestamp|attached_files|user_info|project_layout|rules|always_applied_workspace_rules|user_rules"
     r"|agent_requestable_workspace_rules|cursor_commands|system_reminder|system-reminder|additional_data|git_status"
     r"|open_and_recently_viewed_files|current_file|agent_transcripts|agent_skills|available_skills|image_files"
@@ -29,9 +30,9 @@ _WRAPPER = re.compile(
     r"|observational-memory)\b[^>]*>.*?</\1>",
     re.DOTALL,
 )
-_OWN_BLOCK = re.compile(r"<observational-memory .*?</observational-memory>", re.DOTALL)
-_TIME_TAG = re.compile(r"<timestamp>(.*?)</timestamp>", re.DOTALL)
-_WORDS_TIME = re.compile(
+_OWN_BLOCK = late.pattern(r"<observational-memory .*?</observational-memory>", re.DOTALL)
+_TIME_TAG = late.pattern(r"<timestamp>(.*?)</timestamp>", re.DOTALL)
+_WORDS_TIME = late.pattern(
     r"([A-Z][a-z]{2})[a-z]*\.? (\d{1,2}),? (\d{4}),?(?: at)? (\d{1,2}):(\d\d)(?::(\d\d))?\s*([AP]M)?"
     r"\s*\(?(?:UTC|GMT)([+-]\d{1,2}(?::?\d\d)?)?\)?"
 )

@@ -7,14 +7,14 @@ told from one: the format has no escape.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
+from obsmem.core import late
 from obsmem.harnesses.base import Raw, Source, split_lines
 from obsmem.harnesses.cursor_content import Finding, spoken, thought, tool_call, tool_result
 
-_LABEL = re.compile(rb"(?:(user|assistant|system):[ \t]*\r?\n?\Z|\[(Tool call|Tool result|Thinking)\])")
-_ARGUMENT = re.compile(r"  ([A-Za-z_]\w*): ?(.*)")
+_LABEL = late.pattern(rb"(?:(user|assistant|system):[ \t]*\r?\n?\Z|\[(Tool call|Tool result|Thinking)\])")
+_ARGUMENT = late.pattern(r"  ([A-Za-z_]\w*): ?(.*)")
 
 
 def is_labelled(data: bytes) -> bool:

@@ -6,10 +6,10 @@ Owns the table of Cursor's tool names over the years (``Shell`` was ``run_termin
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from obsmem.core import late
 from obsmem.core.model import Action, ActionKind
 
 # Names without case, underscores and version suffix ("_v2").
@@ -75,9 +75,9 @@ _QUERIES = ("pattern", "query", "search_term", "searchTerm", "glob_pattern", "gl
 _NEW = ("new_string", "newString", "contents", "content", "code_edit", "codeEdit", "streamContent", "file_text")
 _OLD = ("old_string", "oldString")
 _STATUS = {"pending": "open", "in_progress": "doing", "completed": "done", "cancelled": "done"}
-_VERSION = re.compile(r"_v\d+\Z")
-_NOT_LETTER = re.compile(r"[^a-z]")
-_PATCH_FILE = re.compile(r"\*\*\* (Add|Update|Delete) File: (.+)")
+_VERSION = late.pattern(r"_v\d+\Z")
+_NOT_LETTER = late.pattern(r"[^a-z]")
+_PATCH_FILE = late.pattern(r"\*\*\* (Add|Update|Delete) File: (.+)")
 _PATCH_KINDS: Mapping[str, ActionKind] = {"Add": "write", "Update": "edit", "Delete": "delete"}
 
 

@@ -11,10 +11,9 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from obsmem.core.model import Entry
-from obsmem.core.turns import Draft, Written
 from obsmem.harnesses import opencode_database, opencode_document, opencode_rows, opencode_tree
 from obsmem.harnesses.base import SNIFF_SIZE, Link, Raw, Reader, Source, no_rule_file, split_lines
 from obsmem.harnesses.opencode_agent import folder_of_server as folder_of_server
@@ -29,6 +28,9 @@ from obsmem.harnesses.opencode_hooks import answer as answer
 from obsmem.harnesses.opencode_hooks import read_event as read_event
 from obsmem.harnesses.opencode_reader import OpenCodeReader
 from obsmem.harnesses.opencode_records import interpret
+
+if TYPE_CHECKING:
+    from obsmem.core.turns import Draft, Written
 
 # True of sources whose path is a database or a folder; exports and event streams are plain files.
 ROWS = True
@@ -89,7 +91,6 @@ IGNORED_KEYS: Mapping[str, str] = {
 
 PLUGIN = "file:///ABSOLUTE/PATH/TO/opencode-plugin/observational-memory.js"
 SHOWS_RECEIPTS = False
-SESSION_VARIABLES = ("OBSERVATIONAL_MEMORY_OPENCODE_SESSION",)  # which our plugin gives to its shells
 TAKES_SESSIONS = True
 WINDOW = 128_000
 PROGRAMS = ("opencode",)

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from obsmem.core import late
 from obsmem.core.model import Action, ActionKind
 
 _KINDS: Mapping[str, ActionKind] = {
@@ -34,7 +35,7 @@ _KINDS: Mapping[str, ActionKind] = {
     "plan_exit": "plan",
 }
 _TODO_STATUS = {"pending": "open", "in_progress": "doing", "completed": "done", "cancelled": "done"}
-_PATCH_HEADER = re.compile(r"^\*\*\* (?:(Add|Update|Delete) File|Move to): (.+)$", re.MULTILINE)
+_PATCH_HEADER = late.pattern(r"^\*\*\* (?:(Add|Update|Delete) File|Move to): (.+)$", re.MULTILINE)
 _PATCH_KINDS: Mapping[str, ActionKind] = {"Add": "write", "Update": "edit", "Delete": "delete"}
 
 

@@ -8,19 +8,19 @@ items stand in the ``todowrite`` calls.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from obsmem.core import late
 from obsmem.harnesses.opencode_parts import voice_of
 from obsmem.harnesses.opencode_rows import Row, parsed
 
 BUSY_SECONDS = 2.0
 
 MAGIC = b"SQLite format 3\x00"
-_TABLES = tuple(re.compile(rb"CREATE TABLE [`\"\[]?" + name + rb"[`\"\]]?\s*\(") for name in (b"message", b"part"))
+_TABLES = tuple(late.pattern(rb"CREATE TABLE [`\"\[]?" + name + rb"[`\"\]]?\s*\(") for name in (b"message", b"part"))
 
 
 def is_database(head: bytes) -> bool:

@@ -13,14 +13,15 @@ import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from obsmem.core import late
 from obsmem.harnesses.base import load_objects
 
 _decoder = json.JSONDecoder(strict=False)
-_DOCUMENT = re.compile(r'\{\s*"\w+"\s*:')
-_MESSAGE = re.compile(r'\{\s*"(?:info|parts)"\s*:')
-_SPACE = re.compile(r"[ \t\r\n]*")
-_SEPARATORS = re.compile(r"[ \t\r\n,]*")
-_EXPORT_HEAD = re.compile(rb'\{\s*"info"\s*:\s*\{')
+_DOCUMENT = late.pattern(r'\{\s*"\w+"\s*:')
+_MESSAGE = late.pattern(r'\{\s*"(?:info|parts)"\s*:')
+_SPACE = late.pattern(r"[ \t\r\n]*")
+_SEPARATORS = late.pattern(r"[ \t\r\n,]*")
+_EXPORT_HEAD = late.pattern(rb'\{\s*"info"\s*:\s*\{')
 
 
 class Span(NamedTuple):

@@ -7,10 +7,10 @@ from the archive; bytes that nothing can be made of give a reason, never an exce
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
+from obsmem.core import late
 from obsmem.core.model import Entry
 from obsmem.harnesses.base import flatten, load_objects, parse_time, replace_surrogates
 from obsmem.harnesses.forks import KEY, Repeats, read_mark
@@ -27,7 +27,7 @@ from obsmem.harnesses.opencode_parts import (
 from obsmem.harnesses.opencode_rows import Row, from_object, parsed
 
 _FRAME = b" \t\r\n,"
-_INFO = re.compile(r'"info"\s*:\s*')
+_INFO = late.pattern(r'"info"\s*:\s*')
 _decoder = json.JSONDecoder(strict=False)
 # Events that carry words of the harness, or the human's answer to it, which stand nowhere else.
 _TOLD = ("permission.asked", "permission.updated", "permission.replied", "question.asked", "question.replied")

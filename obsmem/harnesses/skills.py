@@ -6,10 +6,11 @@ harness, only what stands around it differs.
 
 from __future__ import annotations
 
-from pathlib import Path
+import os
 from typing import NamedTuple
 
-FOLDER = Path(__file__).resolve().parent / "skill_texts"
+FOLDER = os.path.join(os.path.dirname(os.path.realpath(__file__)), "skill_texts")
+ENDING = ".md"
 MARK = "<!-- Written by observational-memory: `install` makes it, `uninstall` removes it. -->"
 
 
@@ -30,14 +31,21 @@ class Skill(NamedTuple):
 
 def skills(command: str, recall: str) -> list[Skill]:
     """Every skill, for a machine where these commands run our program and recall."""
-    return [_read(path, command, recall) for path in sorted(FOLDER.glob("*.md"))]
+    return [_read(name, command, recall) for name in sorted(os.listdir(FOLDER)) if name.endswith(ENDING)]
 
 
-def _read(path: Path, command: str, recall: str) -> Skill:
-    head, _, body = path.read_text(encoding="utf-8").partition("\n---\n")
+def _read(name: str, command: str, recall: str) -> Skill:
+    with open(os.path.join(FOLDER, name), encoding="utf-8") as file:
+        head, _, body = file.read().partition("\n---\n")
     about = dict(line.partition(":")[::2] for line in head.split("\n"))
     words = body.replace("{command}", command).replace("{recall}", recall)
-    return Skill(path.stem, about["description"].strip(), about["hint"].strip(), about["user"].strip() == "yes", words)
+    return Skill(
+        name.removesuffix(ENDING),
+        about["description"].strip(),
+        about["hint"].strip(),
+        about["user"].strip() == "yes",
+        words,
+    )
 
 
 def front_matter(**values: str) -> str:

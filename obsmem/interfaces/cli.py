@@ -9,9 +9,11 @@ module.
 from __future__ import annotations
 
 import argparse
+import gc
 import os
 import sys
 from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from obsmem import __version__
 from obsmem.core.errors import ObsmemError
@@ -24,8 +26,14 @@ from obsmem.interfaces.arguments_search import add_search
 from obsmem.interfaces.arguments_windows import add_windows
 from obsmem.interfaces.report import make_streams_safe
 
+if TYPE_CHECKING:
+    Commands = argparse._SubParsersAction[argparse.ArgumentParser]
+    Add = Callable[..., argparse.ArgumentParser]
+
+PROGRAM = "observational-memory"
 DEFAULT_RECALL_TOKENS = 2_000
 NEEDS_NO_PACKAGES = ("setup", "doctor", "uninstall")  # they must run where the packages are missing
+QUICK = ("recall", "search")  # what an agent waits for, and what starts and holds nothing
 HANDED_OVER = "observational-memory-handed-over"
 BUDGETS = range(300, 12_001)  # tokens of a block, as the configuration allows them
 
@@ -44,7 +52,7 @@ def main(arguments: list[str] | None = None) -> int:
         )
         return 1
     make_streams_safe()
-    options = build_parser().parse_args(words)
+    options = build_parser(words[0] if words else "").parse_args(words)
     try:
         if options.command not in (*NEEDS_NO_PACKAGES, "mcp"):  # a server writes nothing unasked
             _record_interpreter()
@@ -69,6 +77,19 @@ def main(arguments: list[str] | None = None) -> int:
 def recall_main() -> int:
     """The console script ``recall``."""
     return main(["recall", *sys.argv[1:]])
+
+
+def leave(status: int, words: list[str]) -> int:
+    """End the process at once where a command only read: Python would take a tenth of such a command's time to take apart
+    what the system takes back anyway. Returns the status where it has to go the long way. Only for a script's last line."""
+    if words[:1] and words[0] in QUICK:
+        try:
+            sys.stdout.flush()
+            sys.stderr.flush()
+        except (OSError, ValueError):
+            return status  # nobody listens any more: Python knows how to end then
+        os._exit(status)
+    return status
 
 
 def _as_called_here(text: str) -> str:
@@ -126,11 +147,10 @@ def _leave_lack(words: list[str], missing: list[str]) -> None:
 
 
 def _missing_packages() -> list[str]:
-    from importlib.util import find_spec
-
     from obsmem.system.environment import NEEDED
 
-    return [package for module, package in NEEDED.items() if find_spec(module) is None]
+    finders = sys.meta_path  # asked as importlib.util asks them, which a command does not need otherwise
+    return [name for module, name in NEEDED.items() if not any(one.find_spec(module, None) for one in finders)]
 
 
 def _lazily(module: str, name: str) -> Callable[[argparse.Namespace], int]:
@@ -139,37 +159,48 @@ def _lazily(module: str, name: str) -> Callable[[argparse.Namespace], int]:
     def run(options: argparse.Namespace) -> int:
         from importlib import import_module
 
-        return int(getattr(import_module(f"obsmem.interfaces.{module}"), name)(options))
+        gc.disable()  # while modules load nothing is let go, and every look for it would be in vain
+        command = getattr(import_module(f"obsmem.interfaces.{module}"), name)
+        gc.enable()
+        return int(command(options))
 
     return run
 
 
-def build_parser() -> argparse.ArgumentParser:
-    """The parser of all commands."""
+class _Help(argparse.HelpFormatter):
+    """Help as wide as the terminal, which is asked without the module that argparse would load for every argument."""
+
+    def __init__(self, prog: str, **given: Any) -> None:
+        super().__init__(prog, **{"width": _columns() - 2, **given})
+
+
+def _columns() -> int:
+    wanted = os.environ.get("COLUMNS", "")
+    if wanted.isdigit() and int(wanted):
+        return int(wanted)
+    try:
+        return os.get_terminal_size(1).columns or 80
+    except (OSError, ValueError):
+        return 80
+
+
+def build_parser(command: str = "") -> argparse.ArgumentParser:
+    """The parser of all commands; with the name of a command, one that may know only those beside it: making them all takes
+    longer than ``recall`` needs for its answer."""
     parser = argparse.ArgumentParser(
-        prog="observational-memory",
+        prog=PROGRAM,
+        formatter_class=_Help,
         description="Memory for coding agents: cited notes that survive a compaction, one recall away from the exact words.",
     )
     parser.add_argument("--version", action="version", version=__version__)
-    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    _add_installing(commands)
-    _add_reading(commands)
-    _add_showing(commands)
-    add_search(commands, _add)
-    add_looking(commands, _add)
-    add_windows(commands, _add)
-    add_export(commands, _add)
-    _add_care(commands)
-    add_fixing(commands, _add)
-    add_forking(commands, _add)
-    add_serving(commands, _add)
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", prog=PROGRAM)
+    for add in _OFTEN.get(command, _ALL):
+        add(commands, _add)
     return parser
 
 
-def _add(
-    commands: argparse._SubParsersAction[argparse.ArgumentParser], name: str, module: str, meaning: str
-) -> argparse.ArgumentParser:
-    parser = commands.add_parser(name, help=meaning, description=meaning)
+def _add(commands: Commands, name: str, module: str, meaning: str) -> argparse.ArgumentParser:
+    parser = commands.add_parser(name, help=meaning, description=meaning, formatter_class=_Help)
     parser.set_defaults(run=_lazily(module, f"run_{name}"))
     parser.add_argument("--json", action="store_true", help="print one JSON document")
     return parser
@@ -189,7 +220,7 @@ def _count(text: str) -> int:
     return int(text)
 
 
-def _add_installing(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def _add_installing(commands: Commands, _: Add) -> None:
     install = _add(commands, "install", "commands_install", "put the hooks into the harnesses on this machine")
     install.add_argument("harness", nargs="*", metavar="HARNESS", help="only these (all that are found by default)")
     install.add_argument("--project", action="store_true", help="into the config of the project in this folder")
@@ -206,7 +237,7 @@ def _add_installing(commands: argparse._SubParsersAction[argparse.ArgumentParser
     _add(commands, "doctor", "commands_install", "look over the installation, and say what to do about what is wrong")
 
 
-def _add_reading(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def _add_reading(commands: Commands, _: Add) -> None:
     replay = _add(
         commands, "replay", "commands_read", "run saved transcripts through the whole pipeline in a throw-away store"
     )
@@ -251,8 +282,8 @@ def _add_session(command: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_showing(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    recall = _add(commands, "recall", "commands_show", "print a note or reflection with the exact entries behind it")
+def _add_recall(commands: Commands, _: Add) -> None:
+    recall = _add(commands, "recall", "commands_recall", "print a note or reflection with the exact entries behind it")
     recall.add_argument("id", metavar="ID", help="a note, reflection or entry id, or an unambiguous beginning of one")
     recall.add_argument("--context", type=_count, default=0, metavar="N", help="also show N entries around each")
     recall.add_argument("--range", default="", metavar="A:B", help="characters A up to B of one entry")
@@ -264,6 +295,9 @@ def _add_showing(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
         default=DEFAULT_RECALL_TOKENS,
         help="most tokens to print (default 2000)",
     )
+
+
+def _add_showing(commands: Commands, _: Add) -> None:
     sessions = _add(commands, "sessions", "commands_show", "list the sessions in the store")
     sessions.add_argument("--all", action="store_true", help="sub-agents too")
     show = _add(commands, "show", "commands_show", "print the entries of a session")
@@ -285,7 +319,7 @@ def _add_showing(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
     config.add_argument("--origin", action="store_true", help="also where each value comes from and what it means")
 
 
-def _add_care(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def _add_care(commands: Commands, _: Add) -> None:
     forget = _add(commands, "forget", "commands_care", "remove a session or one record for good, from backups too")
     forget.add_argument(
         "what", metavar="SESSION|ENTRY", help="a session, an entry id, or HARNESS/SESSION-ID with --undo"
@@ -310,6 +344,17 @@ def _add_care(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     maintain.add_argument("--seat", type=int, help="the seat that a hook took for it")
     maintain.add_argument("--drain", metavar="SESSION", default="", help="only ask the configured workers")
     maintain.add_argument("--verbose", action="store_true", help="raise failures instead of only logging them")
+
+
+# Every group of commands, in the order of the help; and the commands that agents call often, each with its own group.
+_ALL = (
+    _add_installing, _add_reading, _add_recall, _add_showing, add_search, add_looking, add_windows, add_export, _add_care,
+    add_fixing, add_forking, add_serving,
+)  # fmt: skip
+_OFTEN = {
+    "recall": (_add_recall,), "search": (add_search,), "maintain": (_add_care,),
+    **dict.fromkeys(("get", "around", "tool", "timeline", "file"), (add_looking,)),
+}  # fmt: skip
 
 
 if __name__ == "__main__":

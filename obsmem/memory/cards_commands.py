@@ -9,18 +9,20 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from obsmem.core import late
+
 COMMAND_LIMIT = 400
 LINE_LIMIT = 300
 ERROR_LIMIT = 3
 FAILING_LIMIT = 12
 OUTPUT_LIMIT = 200_000
 
-_CHANGE_FOLDER = re.compile(r"(?:cd|pushd) +(?:\"[^\"]*\"|'[^']*'|[^\s;&|]+) *(?:&&|;|\n)\s*(?=\S)")
-_HEREDOC = re.compile(r"<<-?\s*[\"']?\w+[\"']?")
-_SPACE = re.compile(r"\s+")
-_SEGMENTS = re.compile(r"&&|\|\||[;|\n]")
-_QUOTED = re.compile(r"'[^']*'|\"(?:[^\"\\]|\\.)*\"")
-_ENVIRONMENT = re.compile(r"^(?:\w+=\$\( *|\w+=\S* +|(?:sudo|time|command|env|timeout +\S+|then|do|else|if) +)*")
+_CHANGE_FOLDER = late.pattern(r"(?:cd|pushd) +(?:\"[^\"]*\"|'[^']*'|[^\s;&|]+) *(?:&&|;|\n)\s*(?=\S)")
+_HEREDOC = late.pattern(r"<<-?\s*[\"']?\w+[\"']?")
+_SPACE = late.pattern(r"\s+")
+_SEGMENTS = late.pattern(r"&&|\|\||[;|\n]")
+_QUOTED = late.pattern(r"'[^']*'|\"(?:[^\"\\]|\\.)*\"")
+_ENVIRONMENT = late.pattern(r"^(?:\w+=\$\( *|\w+=\S* +|(?:sudo|time|command|env|timeout +\S+|then|do|else|if) +)*")
 _NOISE_WORDS_TEXT = (
     "ls cat pwd echo cd head tail grep egrep rg ag find fd sleep which whereis type wc tree stat file sed awk sort uniq cut tr jq date"
     " true printf less more env printenv du df whoami hostname uname ps basename dirname realpath readlink column nl xargs for while done"
@@ -32,7 +34,7 @@ _NOISE_GIT_TEXT = (
     " merge-base for-each-ref show-ref rev-list worktree"
 )
 _NOISE_GIT = frozenset(_NOISE_GIT_TEXT.split())
-_WRITES = re.compile(r"(?<![0-9&>])>>?\s*(?!/dev/null|&)[\w./~$\"'-]|\bsed\s+(?:-\w+\s+)*-i|\btee\s")
+_WRITES = late.pattern(r"(?<![0-9&>])>>?\s*(?!/dev/null|&)[\w./~$\"'-]|\bsed\s+(?:-\w+\s+)*-i|\btee\s")
 
 
 class Outcome(NamedTuple):
@@ -88,7 +90,7 @@ def is_noise(command: str) -> bool:
     return True
 
 
-_FAILED_SUMMARY = re.compile(
+_FAILED_SUMMARY = late.pattern(
     r"^(?:=+ *)?((?:\d+ \w+, )*\d+ (?:failed|errors?)\b[^\n]* in [\d.]+s[^\n=]*)"  # pytest
     r"|^(FAILED \((?:failures|errors|unexpected)[^\n]*\))"  # unittest
     r"|^(FAIL\t[^\n]+|--- FAIL: [^\n]+)"  # go test
@@ -102,7 +104,7 @@ _FAILED_SUMMARY = re.compile(
     r"|^DONE ([^\n]*\d+ failures?[^\n]*)",  # gotestsum
     re.MULTILINE,
 )
-_PASSED_SUMMARY = re.compile(
+_PASSED_SUMMARY = late.pattern(
     r"^(?:=+ *)?(\d+ passed\b[^\n]* in [\d.]+s[^\n=]*)"
     r"|^(Ran \d+ tests? in [^\n]+)"
     r"|^(test result: ok\.[^\n]*)"
@@ -115,11 +117,11 @@ _PASSED_SUMMARY = re.compile(
     re.MULTILINE,
 )
 # What must stand in an output before the summaries are worth a search.
-_RUNNER_HINT = re.compile(
+_RUNNER_HINT = late.pattern(
     r"passed|failed|FAIL|passing|failing|Ran \d|examples?,|Found \d|test result|ok  ?\t|PASS|could not compile|problems? \(|BUILD |no issues|0 issues|DONE \d"
 )
 
-_FAILING = re.compile(
+_FAILING = late.pattern(
     r"^(?:FAILED|ERROR) ([^\s:]+\.py\S*(?: ?\[[^\n\]]*\])?)"  # pytest
     r"|^(?:FAIL|ERROR): (\w+ \([\w.]+\)|\w+)\s*$"  # unittest
     r"|^ *--- FAIL: (\S+)"  # go test
@@ -133,38 +135,38 @@ _FAILING = re.compile(
 )
 
 _TRACEBACK = "Traceback (most recent call last)"
-_LAST_OF_TRACEBACK = re.compile(
+_LAST_OF_TRACEBACK = late.pattern(
     r"^(?:\w+[\w.]*(?:Error|Exception|Exit|Interrupt|Warning|Fault)?)(?::[^\n]*)?$", re.MULTILINE
 )
 # Deciding lines, the most telling kind first. The first kind that matches gives the lines.
 _DECIDING: tuple[re.Pattern[str], ...] = (
-    re.compile(r"^E   +\S[^\n]*", re.MULTILINE),  # pytest
-    re.compile(
+    late.pattern(r"^E   +\S[^\n]*", re.MULTILINE),  # pytest
+    late.pattern(
         r"^(?:\[[\w:.-]+\] )?[^\s:\[][^:\n]*:\d+(?::\d+)?: (?:fatal )?error\b[^\n]*|^[^\n]*\(\d+,\d+\): error [^\n]*|^[^\n]* error TS\d+[^\n]*"
         r"|^error(?:\[E\d+\])?: [^\n]*|^(?:\[[\w:.-]+\] )?(?:\./)?[\w./-]+\.(?:go|rs|zig|swift|java|kt|c|cc|cpp|h|ts|tsx|js):\d+:\d+: [^\n]*",
         re.MULTILINE,
     ),
-    re.compile(r"^thread '[^\n]*' panicked at[^\n]*|^panic: [^\n]*|^fatal error: [^\n]*", re.MULTILINE),
-    re.compile(
+    late.pattern(r"^thread '[^\n]*' panicked at[^\n]*|^panic: [^\n]*|^fatal error: [^\n]*", re.MULTILINE),
+    late.pattern(
         r"^ +\w+_test\.go:\d+: ?\S[^\n]*|^ +Error:? +\S[^\n]*|^ *(?:Assertion|Type|Reference|Syntax)Error\b[^\n]*",
         re.MULTILINE,
     ),
-    re.compile(r"^(?:fatal|error|Error|ERROR|npm ERR!|CONFLICT)\b[^\n]*", re.MULTILINE),
-    re.compile(
+    late.pattern(r"^(?:fatal|error|Error|ERROR|npm ERR!|CONFLICT)\b[^\n]*", re.MULTILINE),
+    late.pattern(
         r"^[^\n]*\b(?:errors?|fatal|fail(?:ed|ure|s)?|exception|panic(?:ked)?|denied|not found|no such file|undefined|cannot|can't|unable|refused"
         r"|timed? ?out|conflicts?|unknown|invalid|unexpected|unrecognized|usage:|killed|rejected|missing|not a|does not)\b[^\n]*",
         re.MULTILINE | re.IGNORECASE,
     ),
 )
-_EXIT_LINE = re.compile(
+_EXIT_LINE = late.pattern(
     r"^(?:FAIL|FAILED|ERROR|Error:?)\s*$|^(?:Error: )?(?:Exit code|exit status|exited with(?: code)?):? *-?\d+\s*$",
     re.IGNORECASE,
 )
-_COLOUR = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+_COLOUR = late.pattern(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
 # A pipe's exit code is its last program's; nothing but the output can show how the first one ended.
-_PIPED = re.compile(r"(?<!\|)\|(?!\|)|;\s*(?:echo|true)\b|\|\| *(?:true|echo|:)")
+_PIPED = late.pattern(r"(?<!\|)\|(?!\|)|;\s*(?:echo|true)\b|\|\| *(?:true|echo|:)")
 
 
 def read_piped_outcome(command: str, output: str, ok: bool | None, exit_code: int | None) -> Outcome:
@@ -246,12 +248,12 @@ def _failing_tests(text: str, summary: str) -> tuple[str, ...]:
     return tuple(tests[:FAILING_LIMIT])
 
 
-_COMMIT = re.compile(r"^\[([\w./+-]+)(?: \(root-commit\))? ([0-9a-f]{7,40})\] ([^\n]+)", re.MULTILINE)
-_REFERENCE = re.compile(r"https://[\w.-]+/[^\s/]+/[^\s/]+/(?:pull|issues|merge_requests|-/merge_requests)/\d+")
-_CHANGES_REFERENCE = re.compile(
+_COMMIT = late.pattern(r"^\[([\w./+-]+)(?: \(root-commit\))? ([0-9a-f]{7,40})\] ([^\n]+)", re.MULTILINE)
+_REFERENCE = late.pattern(r"https://[\w.-]+/[^\s/]+/[^\s/]+/(?:pull|issues|merge_requests|-/merge_requests)/\d+")
+_CHANGES_REFERENCE = late.pattern(
     r"\b(?:gh|glab|hub) [\w-]+ (?:create|new|merge|comment|edit|close|reopen|review)\b|\bgit push\b"
 )
-_DETACHED = re.compile(r"^\[detached HEAD ([0-9a-f]{7,40})\] ([^\n]+)", re.MULTILINE)
+_DETACHED = late.pattern(r"^\[detached HEAD ([0-9a-f]{7,40})\] ([^\n]+)", re.MULTILINE)
 
 
 def commits_in(command: str, output: str) -> list[tuple[str, str, str]]:
@@ -272,8 +274,8 @@ def references_in(command: str, output: str) -> list[str]:
     return list(dict.fromkeys(_REFERENCE.findall(output)))[:5]
 
 
-_REMOVAL = re.compile(r"(?:^|&&|;|\n)\s*(?:git +)?(rm|mv) +((?:-[\w-]+ +)*)([^;&|\n<>]+)")
-_GLOB = re.compile(r"[*?$`{}()\[\]]")
+_REMOVAL = late.pattern(r"(?:^|&&|;|\n)\s*(?:git +)?(rm|mv) +((?:-[\w-]+ +)*)([^;&|\n<>]+)")
+_GLOB = late.pattern(r"[*?$`{}()\[\]]")
 
 
 def removed_paths(command: str) -> list[str]:

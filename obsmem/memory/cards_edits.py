@@ -8,6 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 
+from obsmem.core import late
+
 IDENTIFIER_LIMIT = 40
 MENTION_LIMIT = 100
 VIEW_LIMIT = 20
@@ -15,7 +17,7 @@ LOCAL_LIMIT = 3
 TEXT_LIMIT = 200_000
 
 # Each pattern has exactly one group, the name. Definitions of things that other code refers to.
-_DEFINITIONS = re.compile(
+_DEFINITIONS = late.pattern(
     r"^[ \t]*(?:@\w+[^\n]*\n[ \t]*)*(?:export +|default +|pub(?:\([^)]*\))? +|public +|private +|protected +|static +|abstract +|final +|async +|unsafe +|inline +|extern +|override +|declare +|open +|data +|sealed +|suspend +)*"
     r"(?:def|class|func|fn|function\*?|interface|type|struct|enum|trait|impl|module|mod|namespace|object|protocol|record|macro_rules!|sub|message|service|rpc)[ \t]+"
     r"(?:\([^)\n]*\)[ \t]*|self\.)?([A-Za-z_$][\w$]*[?!]?)"
@@ -26,7 +28,7 @@ _DEFINITIONS = re.compile(
     re.MULTILINE,
 )
 # Names set at the line's start, fields of an object or a tagged Go struct, flags, environment names.
-_ASSIGNMENTS = re.compile(
+_ASSIGNMENTS = late.pattern(
     r"^(?:[ \t]+(?:self\.|this\.))?([A-Za-z_]\w{2,})[ \t]*(?::[ \t]*[\w.\[\], |\"]+)?[ \t]*(?::=|=)(?![=>])"
     r"|^[ \t]*([A-Z]\w+)[ \t]+[\w.*\[\]]+[ \t]+`"
     r"|(?<![\w-])(--[a-z][a-z0-9-]+)"
@@ -34,18 +36,20 @@ _ASSIGNMENTS = re.compile(
     re.MULTILINE,
 )
 # Weaker: local names and calls, only where their spelling says that they are names of something.
-_LOCALS = re.compile(
+_LOCALS = late.pattern(
     r"^[ \t]+([a-z]+(?:[A-Z]\w+|_\w+)|[A-Z]\w+)[ \t]*(?::[ \t]*[\w.\[\], |\"]+)?[ \t]*(?::=|=)(?![=>])"
     r"|(?<![\w.])((?:[a-z]+[A-Z]\w*|[a-z]+_\w+|[A-Z][a-z]\w+))\(",
     re.MULTILINE,
 )
-_SPELT = re.compile(
+_SPELT = late.pattern(
     r"\b(?:[a-z]+[A-Z]\w*|[A-Z][a-z]+[A-Z]\w*|[A-Z]{2,}[a-z]\w*|[a-z]\w*_\w+|_\w+_\w+|[A-Z][A-Z0-9]+_[A-Z0-9_]+)\b"
 )
-_LINE_NUMBER = re.compile(r"^[ \t]*\d+(?:→|\t|[|:] ?)", re.MULTILINE)
-_HEADINGS = re.compile(r"^#{1,4}[ \t]+(.+?)[ \t]*#*$", re.MULTILINE)
-_KEYS = re.compile(r"^[ \t]{0,6}[\"']?([A-Za-z_][\w.-]*)[\"']?[ \t]*[:=]|^\[+([\w.\"-]+)\]+|^([\w.-]+):", re.MULTILINE)
-_SELECTORS = re.compile(r"^[ \t]*([.#][\w-]+)[^{\n;]*\{", re.MULTILINE)
+_LINE_NUMBER = late.pattern(r"^[ \t]*\d+(?:→|\t|[|:] ?)", re.MULTILINE)
+_HEADINGS = late.pattern(r"^#{1,4}[ \t]+(.+?)[ \t]*#*$", re.MULTILINE)
+_KEYS = late.pattern(
+    r"^[ \t]{0,6}[\"']?([A-Za-z_][\w.-]*)[\"']?[ \t]*[:=]|^\[+([\w.\"-]+)\]+|^([\w.-]+):", re.MULTILINE
+)
+_SELECTORS = late.pattern(r"^[ \t]*([.#][\w-]+)[^{\n;]*\{", re.MULTILINE)
 _PROSE = (".md", ".mdx", ".rst", ".txt", ".adoc")
 _DATA = (".json", ".yaml", ".yml", ".toml", ".ini", ".cfg", ".env", ".properties")
 _STYLES = (".css", ".scss", ".less")
@@ -109,14 +113,14 @@ def _patterns(path: str) -> tuple[re.Pattern[str], ...]:
     return (_DEFINITIONS, _ASSIGNMENTS, _LOCALS)
 
 
-_HERE = re.compile(
+_HERE = late.pattern(
     r"(?:^|[;&|\n(]\s*)(?:cat|tee)\b(?P<before>[^\n<]*)<<-?\s*(?P<quote>[\"']?)(?P<end>\w+)(?P=quote)(?P<after>[^\n]*)\n"
     r"(?P<body>.*?)^\s*(?P=end)\s*$",
     re.MULTILINE | re.DOTALL,
 )
-_TARGET = re.compile(r"(>>?)\s*([\"']?)([^\s\"'<>|;&]+)\2")
-_TEE = re.compile(r"\btee\s+(-a\s+)?([\"']?)([^\s\"'<>|;&-][^\s\"'<>|;&]*)\2")
-_IN_PLACE = re.compile(r"\b(?:sed|perl)\s+-[a-zA-Z]*i\S*\s+(?:-e\s+)?(?:'[^']*'|\"[^\"]*\")\s+([\w./@+-]+\.\w+)")
+_TARGET = late.pattern(r"(>>?)\s*([\"']?)([^\s\"'<>|;&]+)\2")
+_TEE = late.pattern(r"\btee\s+(-a\s+)?([\"']?)([^\s\"'<>|;&-][^\s\"'<>|;&]*)\2")
+_IN_PLACE = late.pattern(r"\b(?:sed|perl)\s+-[a-zA-Z]*i\S*\s+(?:-e\s+)?(?:'[^']*'|\"[^\"]*\")\s+([\w./@+-]+\.\w+)")
 
 
 def shell_edits(command: str) -> list[tuple[str, str, str]]:

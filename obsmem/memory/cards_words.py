@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 
+from obsmem.core import late
 from obsmem.core.fold import Order, setting_of
 
 OWN_LINES = 40
@@ -17,7 +18,7 @@ OBJECT_LIMIT = 12
 ORDER_LIMIT = 24
 
 _CUES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
-    (cue, re.compile(pattern, re.IGNORECASE))
+    (cue, late.pattern(pattern, re.IGNORECASE))
     for cue, pattern in (
         (
             "forbid",
@@ -73,30 +74,30 @@ _CUES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
         ),
     )
 )
-_QUESTION_WORD = re.compile(
+_QUESTION_WORD = late.pattern(
     r"^(?:(?:and|but|so|ok|okay|hm+|question|also)[,:]* +)*(?:why|what|how|where|when|which|who|is|are|does|do you|did|should|would|was|were|has|have|isn'?t|doesn'?t|warum|wie|pourquoi|comment|qué|cómo)\b",
     re.IGNORECASE,
 )
-_CORRECTS = re.compile(r"(?:no|nope|wait|actually|wrong|that['’]s (?:not|wrong))\b", re.IGNORECASE)
-_ONE_OFF = re.compile(
+_CORRECTS = late.pattern(r"(?:no|nope|wait|actually|wrong|that['’]s (?:not|wrong))\b", re.IGNORECASE)
+_ONE_OFF = late.pattern(
     r"\b(?:don['’]?t|do not|never|avoid) \w+ (?:it|this|that|these|those|them)\b|\b(?:yet|for now|right now|this time|today|until|at the moment|for the moment|anymore now|in this (?:pr|commit|branch))\b",
     re.IGNORECASE,
 )
-_THIS_ONCE = re.compile(
+_THIS_ONCE = late.pattern(
     r"\bi(?:['’]d| would) (?:\w+ )?(?:prefer|like)\b|\bi (?:really )?like (?:the|that|this|it|option|how)\b",
     re.IGNORECASE,
 )
-_LASTING = re.compile(
+_LASTING = late.pattern(
     r"\b(?:never|always|from now on|going forward|in (?:the )?future,|whenever|every time|prefer)\b|总是|始终|以后|今后|必ず|常に|いつも|今後は|これからは|絶対に|항상|반드시|앞으로|절대|ab jetzt|désormais|siempre|nunca",
     re.IGNORECASE,
 )
-_SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=\S)|(?<=[。！？；])")
-_BULLET = re.compile(r"^\s*(?:[-*+•]|\d{1,2}[.)]|[a-z]\))\s+")
-_PASTED = re.compile(
+_SENTENCE_END = late.pattern(r"(?<=[.!?])\s+(?=\S)|(?<=[。！？；])")
+_BULLET = late.pattern(r"^\s*(?:[-*+•]|\d{1,2}[.)]|[a-z]\))\s+")
+_PASTED = late.pattern(
     r"^\s*(?:[{}\[\]<|>=#$%@+]|\d{4}-\d\d-\d\d|\d\d:\d\d:\d\d|at \S+\(|File \"|Traceback|[A-Z]+ *[:|]|\S+\.\w+:\d+|create mode|\S+ \|)"
 )
 
-_OBJECT = re.compile(
+_OBJECT = late.pattern(
     r"`([^`\n]{1,120})`"
     r"|\"([^\"\n]{2,120})\"|“([^”\n]{2,120})”|(?<![\w'’])'([^'\n]{2,80})'(?!\w)"
     r"|((?<![\w/.])(?:~|\.{1,2})?/?(?:[\w@.-]+/)+[\w@.*-]+|(?<![\w/.])/[\w.-]+(?:/[\w.-]+)+)"
@@ -105,20 +106,20 @@ _OBJECT = re.compile(
     r"|\b((?:[A-Za-z]\w*\.)*[A-Za-z]\w*(?:_\w+)+|[a-z]+(?:[A-Z][a-z0-9]+)+|[A-Z][a-z0-9]+(?:[A-Z][a-z0-9]+)+|[A-Z]{2,}_[A-Z_0-9]+)\b"
     r"|\b((?:port|version|timeout|limit|budget|threads?|workers?|retries|depth|width|python|node)(?: number)?(?: to| of| is|=|:)? ?v?\d[\w.]*)"
 )
-_REPLACED = re.compile(
+_REPLACED = late.pattern(
     r"(?:\binstead of|\brather than|\bin place of|(?<=\w), not(?= the| a|\s[`\"'/\w])|\bno longer|\bswitch(?:ing)? from|\bstatt|\bau lieu de|\ben lugar de)\s+(.+)",
     re.IGNORECASE,
 )
-_TAKEN_BACK = re.compile(
+_TAKEN_BACK = late.pattern(
     r"\b(?:forget|ignore|disregard|scrap|never ?mind|drop)\b.{0,30}?\b(?:said|about|earlier|previous|rule|instruction|order|idea)\b|\b(?:revert|undo|roll back)\b"
     r"|\bno need to\b|\b(?:don['’]?t|do not|doesn['’]?t|no longer)\b.*\b(?:any ?more|any longer|after all)\b|\b(?:it['’]?s|that['’]?s|is) (?:ok|okay|fine|allowed) (?:now )?to\b|\byou (?:may|can) now\b|撤销",
     re.IGNORECASE,
 )
-_CHANGED = re.compile(r"^(?:no\b|nope\b|wait\b|actually\b|wrong\b)|\bactually\b|\binstead\b|改成", re.IGNORECASE)
-_NEW_VALUE = re.compile(
+_CHANGED = late.pattern(r"^(?:no\b|nope\b|wait\b|actually\b|wrong\b)|\bactually\b|\binstead\b|改成", re.IGNORECASE)
+_NEW_VALUE = late.pattern(
     r"\b(?:use|make it|change|set|should be|switch|go (?:back|with)|keep|leave|instead|take)\b|改成", re.IGNORECASE
 )
-_ADDITION = re.compile(r"\b(?:also|too|as well|in addition|additionally)\b", re.IGNORECASE)
+_ADDITION = late.pattern(r"\b(?:also|too|as well|in addition|additionally)\b", re.IGNORECASE)
 
 
 def own_sentences(text: str) -> list[str]:
@@ -209,19 +210,21 @@ def orders_in(text: str) -> list[Order]:
     return orders
 
 
-_REASON = re.compile(r"\b(?:because|since|so that|instead of|rather than|to avoid|the reason|due to)\b", re.IGNORECASE)
-_CHOICE = re.compile(
+_REASON = late.pattern(
+    r"\b(?:because|since|so that|instead of|rather than|to avoid|the reason|due to)\b", re.IGNORECASE
+)
+_CHOICE = late.pattern(
     r"\b(?:i['’]?ll|i will|i['’]?ve|i (?:chose|decided|used|kept|added|made|went|left|removed|changed)|we (?:should|will|can|need|use|chose|decided|keep)|let['’]?s|decided|chose|chosen|use[sd]?|using|keep(?:ing)?|went with|switch(?:ed|ing)?|approach|option|should|prefer|recommend)\b",
     re.IGNORECASE,
 )
-_NEXT = re.compile(
+_NEXT = late.pattern(
     r"^(?:\**(?:next(?: steps?| up)?|remaining(?: work| steps?| tasks?)?|still to do|to ?do|not yet done|left to do|outstanding)\**\s*[,:]\**\s*\S"
     r"|next,? (?:i['’]?ll|i will|i['’]?m going|we)\b|(?:then )?i['’]?ll (?:now|next|then)\b|what(?:['’]s| is) left:)",
     re.IGNORECASE,
 )
-_FENCE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
-_MARKUP = re.compile(r"^[\s>#*_-]+|\*\*")
-_PREAMBLE = re.compile(
+_FENCE = late.pattern(r"```.*?(?:```|\Z)", re.DOTALL)
+_MARKUP = late.pattern(r"^[\s>#*_-]+|\*\*")
+_PREAMBLE = late.pattern(
     r"(?:(?:good|great|perfect|excellent|ok(?:ay)?|right|alright|sure|yes|now|so|hm+|wait|actually|first)\b[,.!:—-]* *)*"
     r"(?:(?:now )?let(?: me|['’]?s)|now (?:i|let|we)|i['’]?ll|i will|i(?:['’]m going to| need to| should| see)|next)\b",
     re.IGNORECASE,

@@ -10,9 +10,10 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from obsmem.core import late
 from obsmem.core.model import Chunk, Entry, Evidence, Grounding
 
-_ID = re.compile(r"(?:([a-z2-7]{4,26})\.)?(\d{1,12})\Z")
+_ID = late.pattern(r"(?:([a-z2-7]{4,26})\.)?(\d{1,12})\Z")
 
 
 def citations(ids: Any, chunk: Chunk) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -87,16 +88,16 @@ _WORDS = (
     r"|\b[a-z]+[0-9]*[A-Z]\w*|\b[A-Z][a-z0-9]+[A-Z]\w*|\b[A-Za-z_]\w*(?=\(\)))"
     r"|(?P<number>(?<![\w.])\d[\d,_]*(?:\.\d+)*(?:\s?(?:%|(?:[kKMGT]i?B?|ms|µs|us|ns|s|sec|min|h|bytes?|px|x|tokens?|seconds?|minutes?|hours?|days?)\b))?(?!\w))"
 )
-_CHECKABLE = re.compile(_QUOTES + "|" + _WORDS)
+_CHECKABLE = late.pattern(_QUOTES + "|" + _WORDS)
 _TYPOGRAPHIC = str.maketrans(
     {"“": '"', "”": '"', "„": '"', "‘": "'", "’": "'", "‚": "'", "–": "-", "‑": "-", "\xa0": " "}
 )
-_SPACE = re.compile(r"\s+")
-_CUT = re.compile(r"\s*(?:\[?…[^\]…]{0,60}\]|…|\.\.\.|\[\.\.\.\])\s*")
-_NUMBER = re.compile(r"(?<![\w.])(\d[\d,_]*(?:\.\d+)*)\s?([A-Za-zµ%]*)")
+_SPACE = late.pattern(r"\s+")
+_CUT = late.pattern(r"\s*(?:\[?…[^\]…]{0,60}\]|…|\.\.\.|\[\.\.\.\])\s*")
+_NUMBER = late.pattern(r"(?<![\w.])(\d[\d,_]*(?:\.\d+)*)\s?([A-Za-zµ%]*)")
 # Not inside a word (a hash, an identifier), but behind the v of a version.
-_NUMBER_IN_SOURCE = re.compile(r"(?:(?<!\w)|(?<=\bv))(?<!\d[.,])(\d[\d,_]*(?:\.\d+)*)(\s?[A-Za-zµ%]*)")
-_LINES = re.compile(r":\d+(?:[-:]\d+)?\Z")
+_NUMBER_IN_SOURCE = late.pattern(r"(?:(?<!\w)|(?<=\bv))(?<!\d[.,])(\d[\d,_]*(?:\.\d+)*)(\s?[A-Za-zµ%]*)")
+_LINES = late.pattern(r":\d+(?:[-:]\d+)?\Z")
 
 # Names of products are written in one way whatever the source wrote.
 _PRODUCTS = frozenset(

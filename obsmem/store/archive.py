@@ -6,10 +6,10 @@ can be had again by its id for as long as the store exists; bytes and read posit
 
 from __future__ import annotations
 
-import hashlib
 import zlib
 from collections.abc import Collection, Iterator, Sequence
 
+from obsmem.core import late
 from obsmem.core.errors import NotFound, StoreError
 from obsmem.core.ids import handle_candidates
 from obsmem.core.model import Place, Session
@@ -150,7 +150,7 @@ class Archive:
     def record(self, entry: EntryRow) -> bytes:
         """The exact bytes of the record that an entry belongs to. Raises StoreError if they are damaged."""
         data = self.segment(entry.segment)[entry.start : entry.start + entry.size]
-        if hashlib.sha256(data).digest() != entry.sha256:
+        if late.sha256(data) != entry.sha256:
             raise StoreError(
                 f"The stored bytes of entry {entry.seq} do not match their hash. Run 'observational-memory fsck --repair'."
             )

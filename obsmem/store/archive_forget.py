@@ -14,8 +14,8 @@ from collections.abc import Collection, Iterator
 from obsmem.core.errors import StoreError
 from obsmem.store.archive import Archive
 from obsmem.store.archive_rows import EntryRow, StoredSession, key_text, session_hash
-from obsmem.store.archive_schema import row_number
-from obsmem.store.archive_write import LEVEL, seq_of
+from obsmem.store.archive_schema import row_number, seq_of
+from obsmem.store.archive_write import LEVEL
 from obsmem.store.schema import transaction
 
 Seqs = dict[int, list[int]]  # session number -> seqs of its entries

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 from typing import Any, NamedTuple
 
+from obsmem.core import late
 from obsmem.core.model import EntryKind, Session, Speaker
 from obsmem.store.archive_schema import KINDS, SEQ_BITS, SPEAKERS
 
@@ -63,7 +63,7 @@ class SourceRow(NamedTuple):
 
 def session_hash(harness: str, session_id: str) -> str:
     """What a tombstone keeps of a forgotten session: enough to know it again, too little to say what it was."""
-    return "session:" + hashlib.sha256(f"{harness}\n{session_id}".encode("utf-8", "surrogatepass")).hexdigest()
+    return "session:" + late.sha256(f"{harness}\n{session_id}".encode("utf-8", "surrogatepass")).hex()
 
 
 def key_number(key: str) -> int:

@@ -20,7 +20,7 @@ from obsmem.core.model import Entry, Place, Session
 from obsmem.core.tokens import estimate
 from obsmem.store.archive import Archive
 from obsmem.store.archive_rows import EntryRow, SourceRow, key_number, key_text
-from obsmem.store.archive_schema import KIND_CODES, SEQ_BITS, SPEAKER_CODES, row_number
+from obsmem.store.archive_schema import KIND_CODES, SPEAKER_CODES, row_number
 from obsmem.store.schema import transaction
 
 SEGMENT = 64 << 10  # bytes of records; larger segments do not compress better, since zlib looks back 32 KiB
@@ -404,8 +404,3 @@ def known_records(archive: Archive, session: int, source: int) -> dict[bytes, li
         digest = masked.get(rows[0].no, rows[0].sha256)
         found.setdefault(digest, []).append(tuple(row.seq for row in rows))
     return found
-
-
-def seq_of(number: int) -> tuple[int, int]:
-    """Split a row number into (session, seq)."""
-    return number >> SEQ_BITS, number & ((1 << SEQ_BITS) - 1)

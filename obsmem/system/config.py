@@ -9,6 +9,7 @@ somebody else's repository, cannot.
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -144,11 +145,18 @@ def schema() -> dict[str, Any]:
 
 
 def user_file() -> str:
-    """Where the user's config file lies: ``OBSERVATIONAL_MEMORY_CONFIG``, else the platform's place for configuration."""
+    """Where the user's config file lies: ``OBSERVATIONAL_MEMORY_CONFIG``, else the platform's place for configuration.
+
+    For Linux the rule of platformdirs' ``user_config_dir`` (a test compares them) is written out here: importing the package
+    takes as long as a whole answer of ``recall``.
+    """
     given = os.environ.get(CONFIG_VARIABLE)
     if given:
         return given
-    from platformdirs import user_config_dir  # costs 30 ms: not on the hook path
+    base = os.environ.get("XDG_CONFIG_HOME", "") or os.path.join(os.path.expanduser("~"), ".config")
+    if sys.platform == "linux" and base.startswith("/") and "ANDROID_DATA" not in os.environ:
+        return os.path.join(base, APP, FILE_NAME)
+    from platformdirs import user_config_dir
 
     return os.path.join(user_config_dir(APP, appauthor=False), FILE_NAME)
 
@@ -242,7 +250,9 @@ def _environment() -> dict[str, Any]:
 
 
 def _validate(values: dict[str, Any], origin: str) -> None:
-    import jsonschema  # costs 130 ms: not on the hook path
+    if all(key in KEYS and _fits(value, KEYS[key][1]) for key, value in values.items()):
+        return
+    import jsonschema  # costs 130 ms, and says what is wrong
 
     for error in jsonschema.Draft202012Validator(schema()).iter_errors(values):
         key = ".".join(str(part) for part in error.absolute_path)
@@ -250,3 +260,42 @@ def _validate(values: dict[str, Any], origin: str) -> None:
         raise ConfigError(
             f"Wrong configuration: {where}: {error.message}. 'observational-memory config' lists all keys."
         )
+
+
+_TYPES: dict[str, tuple[type, ...]] = {
+    "string": (str,), "array": (list,), "object": (dict,), "boolean": (bool,), "integer": (int,), "number": (int, float),
+    "null": (type(None),),
+}  # fmt: skip
+_KNOWN_RULES = frozenset(
+    ("type", "enum", "minimum", "maximum", "minLength", "items", "properties", "required", "additionalProperties")
+)
+
+
+def _fits(value: Any, rule: Mapping[str, Any]) -> bool:
+    """True for a value that surely keeps a rule; False where it does not, or only the validator can tell."""
+    if not _KNOWN_RULES.issuperset(rule):
+        return False
+    names = rule.get("type", ())
+    if names and not any(_is_a(value, name) for name in ([names] if isinstance(names, str) else names)):
+        return False
+    if "enum" in rule and not any(value == one and type(value) is type(one) for one in rule["enum"]):
+        return False
+    if isinstance(value, str):
+        return len(value) >= int(rule.get("minLength", 0))
+    if isinstance(value, (int, float)):
+        return bool(rule.get("minimum", value) <= value <= rule.get("maximum", value))
+    if isinstance(value, list):
+        return all(_fits(one, rule.get("items", {})) for one in value)
+    if isinstance(value, dict):
+        known = rule.get("properties", {})
+        return (
+            bool(rule.get("additionalProperties", True) or known.keys() >= value.keys())
+            and set(rule.get("required", ())) <= value.keys()
+            and all(_fits(one, known.get(name, {})) for name, one in value.items())
+        )
+    return value is None
+
+
+def _is_a(value: Any, name: str) -> bool:
+    """True for a value of a type of JSON; a truth value is no number."""
+    return isinstance(value, _TYPES[name]) and (name == "boolean" or not isinstance(value, bool))

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 
 from obsmem.core.errors import ObsmemError
@@ -43,6 +42,8 @@ def environment_python(home: str) -> str:
 
 def look(python: str) -> tuple[tuple[int, ...], list[str]] | None:
     """(version, packages that it lacks) of an interpreter; None where it does not run."""
+    import subprocess  # every command asks this module which packages there must be, and few run anything
+
     try:
         done = subprocess.run(
             [python, "-c", _LOOK, *NEEDED],
@@ -105,6 +106,8 @@ def set_up(home: str) -> str:
 
 
 def _run(command: list[str], failure: str) -> None:
+    import subprocess
+
     try:
         done = subprocess.run(command, capture_output=True, timeout=INSTALL_SECONDS)
     except (OSError, subprocess.TimeoutExpired) as error:

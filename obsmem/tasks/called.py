@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 
 from obsmem.system.launcher import quoted, recall_path
@@ -19,7 +18,7 @@ def installed_script() -> str:
 
 def command() -> str:
     """How this program is called on this machine."""
-    if shutil.which("observational-memory"):
+    if _is_on_path("observational-memory"):
         return "observational-memory"
     return f"{_quoted(sys.executable)} {_quoted(installed_script())}"
 
@@ -29,7 +28,13 @@ def recall_command() -> str:
     launcher = recall_path(data_home())
     if os.path.isfile(launcher):
         return quoted(launcher)
-    return "recall" if shutil.which("recall") else f"{command()} recall"
+    return "recall" if _is_on_path("recall") else f"{command()} recall"
+
+
+def _is_on_path(name: str) -> bool:
+    from shutil import which  # slow to load, and not asked for where launchers were installed
+
+    return which(name) is not None
 
 
 def _quoted(path: str) -> str:

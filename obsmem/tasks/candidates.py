@@ -24,7 +24,7 @@ from obsmem.tasks.entries import find_entry, read_entries
 from obsmem.tasks.scan import Scan, Stretch, context_of, holds_words
 from obsmem.tasks.search_scope import Scope
 from obsmem.tasks.store import Store
-from obsmem.tasks.words import text_hash, word_rows
+from obsmem.tasks.word_rows import text_hash, word_rows
 
 CHOSEN = 150  # candidates of one kind of choice that are ranked
 POOLED = 400  # entries that are not indexed yet and are ranked with the others; the newest

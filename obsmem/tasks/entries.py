@@ -13,7 +13,7 @@ from obsmem.core.ids import parse_entry_id
 from obsmem.core.model import Entry
 from obsmem.harnesses import load
 from obsmem.store.archive_rows import EntryRow, StoredSession
-from obsmem.store.archive_write import seq_of
+from obsmem.store.archive_schema import seq_of
 from obsmem.tasks.store import Store
 
 

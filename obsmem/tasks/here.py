@@ -10,7 +10,7 @@ import os
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from obsmem.harnesses import REGISTRY, load
+from obsmem.harnesses import REGISTRY, SESSION_VARIABLES
 from obsmem.store.archive import StoredSession
 from obsmem.system.workspace import workspace_of
 from obsmem.tasks.store import Store
@@ -30,7 +30,7 @@ def find_here(store: Store, cwd: str = "", environment: Mapping[str, str] | None
     names = os.environ if environment is None else environment
     ids = [session_id] if session_id else []
     if not ids:
-        ids = [names[name] for one in REGISTRY for name in load(one).SESSION_VARIABLES if names.get(name)]
+        ids = [names[name] for one in REGISTRY for name in SESSION_VARIABLES[one] if names.get(name)]
     for id_ in ids:
         for harness in REGISTRY:
             found = store.archive.by_id(harness, id_)

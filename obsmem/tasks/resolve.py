@@ -17,7 +17,6 @@ from obsmem.store.archive import StoredSession
 from obsmem.store.archive_rows import EntryRow
 from obsmem.store.memory import StoredNote, StoredReflection
 from obsmem.tasks.entries import find_entry, read_entries
-from obsmem.tasks.remember import remember
 from obsmem.tasks.store import Store
 
 
@@ -89,6 +88,8 @@ def _pinned(store: Store, name: str) -> Found | None:
 
 
 def _gather(store: Store, notes: list[StoredNote], reflections: list[StoredReflection]) -> Found:
+    from obsmem.tasks.remember import remember  # an entry's id asks for no notes
+
     supports = [id_ for one in reflections for id_ in one.reflection.note_ids]
     known = {one.note.id: one for one in [*notes, *store.memory.notes_by_id(supports)]}
     sessions = {one.session for one in known.values()}

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
+from obsmem.core import late
 from obsmem.core.errors import StoreError
 from obsmem.core.identifiers import Term, light_stem
 from obsmem.core.model import Entry
@@ -22,14 +23,14 @@ from obsmem.store.archive_scan import Group, Wanted, beyond_bytes, calls_before,
 from obsmem.store.archive_schema import row_number
 from obsmem.tasks.entries import read_entries
 from obsmem.tasks.store import Store
-from obsmem.tasks.words import paths_of
+from obsmem.tasks.word_rows import paths_of
 
 Test = Callable[[bytes], bool]
 CALLS_BACK = 30  # tool calls before a result among which its own is looked for
 # Bytes that may hide any text: a letter written as an escape, a row whose value is kept as hexadecimal digits.
-_ESCAPED = re.compile(rb'\\u00(?:3[0-9]|[4-7])|"hex":|"table":"meta"')
-_RUN = re.compile(r"[A-Za-z0-9]+")
-_FOREIGN = re.compile("[\u0080-\ud7ff\ue000-\ufffc\U00010000-\U0010ffff]+")  # what stands in UTF-8 as it is
+_ESCAPED = late.pattern(rb'\\u00(?:3[0-9]|[4-7])|"hex":|"table":"meta"')
+_RUN = late.pattern(r"[A-Za-z0-9]+")
+_FOREIGN = late.pattern("[\u0080-\ud7ff\ue000-\ufffc\U00010000-\U0010ffff]+")  # what stands in UTF-8 as it is
 _STOP_WORDS = (
     "a an and are as at be but by for from had has have how i if in into is it its not of on or that the their then there"
     " they this to was we were what when where which who why will with you"

@@ -8,7 +8,9 @@ the same answer.
 from __future__ import annotations
 
 import re
+import signal
 import sqlite3
+import threading
 import time
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -28,7 +30,6 @@ from obsmem.system.local_time import local_clock
 from obsmem.tasks.candidates import Pools, gather, named, usable_index, with_phrases
 from obsmem.tasks.entries import find_entry, read_entries
 from obsmem.tasks.search_scope import PAGED, Scope, make_scope, page_token, read_page
-from obsmem.tasks.search_text import search_text
 from obsmem.tasks.store import Store
 from obsmem.tasks.vectors import nearest
 
@@ -45,13 +46,15 @@ def search(
     now: int = 0,
     clock: Clock = local_clock,
     seconds: float = SECONDS,
+    is_watched: bool = False,
 ) -> Hits:
     """Find what a query asks for, best first (``exact`` and ``regex``: newest first).
 
     ``more_rankings`` is the seam for other signals: each is an ordered list of ids (entries and notes), best first, that
     already keeps to the query's sessions, kinds and times. They are joined with the ranking by words by reciprocal rank, and
     ``Hit.score`` is then that sum; a hit that only they name is shown like any other. ``now`` (milliseconds) and ``clock`` are
-    what "yesterday" is reckoned from; ``seconds`` bounds what is looked through without the index. Never raises for
+    what "yesterday" is reckoned from; ``seconds`` bounds what is looked through without the index. ``is_watched`` says that
+    somebody ends this process when an expression does not: else one runs only where ``can_end`` holds. Never raises for
     ``query.text``; raises NotFound and UsageError for filters that name nothing.
     """
     now = now or int(time.time() * 1000)
@@ -60,7 +63,7 @@ def search(
         query, said = _without_date(query, now, clock)
     scope = make_scope(store, query)
     near, lacking = nearest(store, query, scope)
-    asked = _Asked(query, scope, (*more_rankings, *[near] * bool(near)), now, seconds)
+    asked = _Asked(query, scope, (*more_rankings, *[near] * bool(near)), now, seconds, is_watched or can_end())
     try:
         hits = _answer(store, usable_index(store), asked)
     except sqlite3.DatabaseError as error:
@@ -77,13 +80,22 @@ class _Asked(NamedTuple):
     more_rankings: tuple[Ranking, ...]
     now: int
     seconds: float
+    may_match: bool
+
+
+def can_end() -> bool:
+    """True where an expression that runs past its deadline can be ended from within: the machine has a timer that rings in
+    the main thread, and this is it."""
+    return threading.current_thread() is threading.main_thread() and hasattr(signal, "setitimer")
 
 
 def _answer(store: Store, index: Index | None, asked: _Asked) -> Hits:
     query, deadline = asked.query, time.monotonic() + asked.seconds
     terms = read_terms(query.text) if query.mode == "words" else []
     if query.mode != "words" or (not terms and query.text.strip()):
-        return search_text(store, index, query, asked.scope, deadline)
+        from obsmem.tasks.search_text import search_text  # words go another way
+
+        return search_text(store, index, query, asked.scope, deadline, may_match=asked.may_match)
     return _search_words(store, index, asked, terms, deadline)
 
 

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
+from obsmem.core import late
 from obsmem.core.finds import Hit, Hits, Query
 from obsmem.core.identifiers import Term, split
 from obsmem.core.model import Entry
@@ -32,10 +33,9 @@ from obsmem.tasks.store import Store
 
 BATCH = 50  # entries whose text is read at a time
 ALL = 1 << 30  # notes
-_RUN = re.compile(r"[A-Za-z0-9]+")
+_RUN = late.pattern(r"[A-Za-z0-9]+")
 # In a pattern without any of these, every run of letters and digits stands in what it matches.
-_UNSURE = re.compile(r"[|()\[\]{}?*\\]")
-_REPEATED_GROUP = re.compile(r"\)\s*[*+{]")
+_UNSURE = late.pattern(r"[|()\[\]{}?*\\]")
 
 
 class _Late(Exception):
@@ -52,9 +52,12 @@ class _Looking(NamedTuple):
     pattern: re.Pattern[str]
 
 
-def search_text(store: Store, index: Index | None, query: Query, scope: Scope, deadline: float) -> Hits:
-    """Answer an exact or regex query, or one of words that holds no word."""
-    looking, said = _looking(query)
+def search_text(
+    store: Store, index: Index | None, query: Query, scope: Scope, deadline: float, *, may_match: bool
+) -> Hits:
+    """Answer an exact or regex query, or one of words that holds no word. An expression is matched only with ``may_match``:
+    where nobody could end it, it is looked for as it stands, which the answer says."""
+    looking, said = _looking(query, may_match)
     hits: list[Hit] = []
     below = read_row(query.after)
     limit = max(1, query.limit)
@@ -87,22 +90,19 @@ def search_text(store: Store, index: Index | None, query: Query, scope: Scope, d
     return Hits(tuple(hits), complete, said, more)
 
 
-def _looking(query: Query) -> tuple[_Looking, str]:
+def _looking(query: Query, may_match: bool) -> tuple[_Looking, str]:
     """What a query looks for, and what has to be said about it."""
+    if query.mode == "regex" and not may_match:
+        plain, _ = _looking(query._replace(mode="exact"), may_match)
+        return plain, "Nobody could end an expression here that takes too long: it was looked for as it stands."
     if query.mode == "regex":
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # what a later Python may read otherwise is no concern of who searches
                 pattern = re.compile(query.text)
         except (re.error, OverflowError, RecursionError) as error:
-            plain, _ = _looking(query._replace(mode="exact"))
+            plain, _ = _looking(query._replace(mode="exact"), may_match)
             return plain, f"{query.text!r} is no regular expression ({error}): it was looked for as it stands."
-        if threading.current_thread() is not threading.main_thread() and _REPEATED_GROUP.search(query.text):
-            plain, _ = _looking(query._replace(mode="exact"))
-            return (
-                plain,
-                "An expression with a repeated group runs at the command line only: it was looked for as it stands.",
-            )
         test = holds(_surest(query.text)) if not _UNSURE.search(query.text) else holds("")
         return _Looking(lambda text: _span(pattern.search(text)), test, (), pattern), ""
     needle = query.text

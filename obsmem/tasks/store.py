@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import re
-import secrets
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -28,7 +27,7 @@ from obsmem.system.paths import data_home, session_folder
 
 T = TypeVar("T")
 CACHED_WORDS, CACHED_LENGTH = 20_000, 300  # texts, and characters of the longest
-_PROCESS_KEY = secrets.token_bytes(32)
+_PROCESS_KEY = os.urandom(32)
 ARCHIVE, MEMORY, INDEX = "archive.db", "memory.db", "index.db"
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import operator
 import time
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from obsmem.core.errors import WorkerError
 from obsmem.core.finds import Query
@@ -18,14 +18,15 @@ from obsmem.core.model import Entry
 from obsmem.core.tokens import clip, estimate
 from obsmem.store.archive import StoredSession
 from obsmem.store.archive_schema import row_number
-from obsmem.store.spending import Spending
 from obsmem.store.vectors import VectorRow
-from obsmem.tasks.ask import midnight
 from obsmem.tasks.candidates import usable_index
 from obsmem.tasks.entries import read_entries
 from obsmem.tasks.search_scope import NOTE, Scope
 from obsmem.tasks.store import Store
-from obsmem.workers.http_embeddings import Embedder, unpack
+
+if TYPE_CHECKING:
+    from obsmem.store.spending import Spending
+    from obsmem.workers.http_embeddings import Embedder
 
 TEXT_TOKENS = 400  # of an entry that its vector stands for
 LEAST_CHARACTERS = 12  # of a text that is worth a vector
@@ -50,7 +51,11 @@ class Text(NamedTuple):
 def embedder_of(store: Store) -> Embedder | None:
     """What makes vectors here; None where nothing is configured. Raises ConfigError."""
     options = store.config["embeddings"]
-    return Embedder(options) if options else None
+    if not options:
+        return None
+    from obsmem.workers.http_embeddings import Embedder  # what speaks HTTP is slow to load, and few have configured it
+
+    return Embedder(options)
 
 
 def fill_vectors(store: Store, deadline: float) -> int:
@@ -59,6 +64,8 @@ def fill_vectors(store: Store, deadline: float) -> int:
     embedder = embedder_of(store)
     if embedder is None:
         return 0
+    from obsmem.store.spending import Spending
+
     made = 0
     spending = Spending(store.memory.connection)
     try:
@@ -86,6 +93,8 @@ def fill_vectors(store: Store, deadline: float) -> int:
 
 def _make(store: Store, stored: StoredSession, embedder: Embedder, spending: Spending, batch: list[Text]) -> bool:
     """Make and keep the vectors of a batch; False where the server is to be left alone, or the day's limit is reached."""
+    from obsmem.tasks.ask import midnight
+
     now = int(time.time() * 1000)
     if spending.known(embedder.NAME).until > now:
         return False
@@ -137,6 +146,8 @@ def nearest(store: Store, query: Query, scope: Scope) -> tuple[list[str], str]:
     text = store.mask(query.text).strip()
     if embedder is None or query.mode != "words" or not text or query.after or query.tools or query.path:
         return [], ""
+    from obsmem.workers.http_embeddings import unpack
+
     try:
         (wanted,) = embedder.embed([clip(text, TEXT_TOKENS)], QUERY_SECONDS).vectors
     except WorkerError as error:

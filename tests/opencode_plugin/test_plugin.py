@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
+from obsmem.harnesses import SESSION_VARIABLES
 from obsmem.harnesses.base import OWN_BLOCK
-from obsmem.harnesses.opencode import SESSION_VARIABLES
 
 HERE = Path(__file__).parent
 PLUGIN = HERE.parents[1] / "opencode-plugin" / "observational-memory.js"
@@ -363,4 +363,4 @@ def test_a_shell_is_told_which_session_runs_it(host: Host) -> None:
     told, untold = host.run(
         ["shell.env", {"sessionID": "ses_1", "cwd": "/"}, {"env": {"A": "b"}}], ["shell.env", {"cwd": "/"}, {"env": {}}]
     )
-    assert told["output"]["env"] == {"A": "b", SESSION_VARIABLES[0]: "ses_1"} and untold["output"]["env"] == {}
+    assert told["output"]["env"] == {"A": "b", SESSION_VARIABLES["opencode"][0]: "ses_1"} and untold["output"]["env"] == {}

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import jsonschema
@@ -47,8 +49,13 @@ def test_every_default_fits_its_own_schema() -> None:
     jsonschema.validate({key: default for key, (default, _, _) in KEYS.items()}, schema())
 
 
-def test_the_users_file_lies_where_the_platform_says(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("given", [None, "", "relative/place", "/x/settings"])
+def test_the_users_file_lies_where_the_platform_says(given: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OBSERVATIONAL_MEMORY_CONFIG")
+    if given is None:
+        monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+    else:
+        monkeypatch.setenv("XDG_CONFIG_HOME", given)
     assert user_file() == os.path.join(platformdirs.user_config_dir(APP, appauthor=False), "config.yaml")
 
 
@@ -123,3 +130,29 @@ def test_the_off_switch_can_be_written_as_it_is_named(text: str, off: bool) -> N
 def test_an_empty_file_says_nothing() -> None:
     write(user_file(), "# nothing yet\n")
     assert load().values == config.defaults().values
+
+
+_ANYTHING = (
+    None, True, False, -1, 0, 1, 7, 15, 300, 12_000, 12_001, 1_441, 0.5, 5.0, float("nan"), "", "keep", "cited", "workspace", "x",
+    [], ["extractive"], [1], [{}], {}, {"url": "u", "model": "m"}, {"url": "u"}, {"url": "", "model": "m"},
+    {"url": "u", "model": "m", "more": 1}, {"url": "u", "model": "m", "key_env": "K"},
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_what_is_taken_without_the_validator_is_what_it_takes(key: str) -> None:
+    rule = KEYS[key][1]
+    taken = [value for value in _ANYTHING if config._fits(value, rule)]
+    assert taken and all(jsonschema.Draft202012Validator(rule).is_valid(value) for value in taken)
+    refused = [value for value in _ANYTHING if value not in taken and not isinstance(value, float)]
+    assert not any(jsonschema.Draft202012Validator(rule).is_valid(value) for value in refused if value not in taken)
+
+
+def test_a_right_file_is_read_without_the_validator(tmp_path: Path) -> None:
+    path = write(tmp_path / "c.yaml", "budget_tokens: 2000\nworkers: [extractive, {kind: http}]\nembeddings: null\n")
+    code = "import sys; from obsmem.system import config; print(config.load()['budget_tokens'], 'jsonschema' in sys.modules)"
+    environment = {**os.environ, "OBSERVATIONAL_MEMORY_CONFIG": path}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=60, check=True
+    )
+    assert done.stdout.split() == ["2000", "False"]
