@@ -9,11 +9,11 @@ from obsmem.core.errors import NotFound, UsageError
 from obsmem.core.finds import Hit, Hits, Query, SearchMode
 from obsmem.harnesses import REGISTRY
 from obsmem.interfaces.report import say, say_json, warn
+from obsmem.interfaces.search_apart import find
 from obsmem.system.local_time import local_clock
 from obsmem.tasks.called import command, recall_command
 from obsmem.tasks.here import Here, find_here, live_from
 from obsmem.tasks.resolve import find_session
-from obsmem.tasks.search import search
 from obsmem.tasks.search_scope import read_bounds
 from obsmem.tasks.store import Store, open_store
 
@@ -25,7 +25,7 @@ def run_search(arguments: argparse.Namespace) -> int:
     with open_store(readonly=True) as store:
         here = find_here(store)
         query, said = _query(store, arguments, here)
-        hits = search(store, query)
+        hits = find(store, query)
     hits = hits._replace(message=" ".join(part for part in (said, hits.message) if part))
     if arguments.json:
         say_json({**hits._asdict(), "hits": [hit._asdict() for hit in hits.hits]})

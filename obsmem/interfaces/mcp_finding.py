@@ -13,8 +13,8 @@ from obsmem.interfaces import mcp_frame as frame
 from obsmem.interfaces.commands_look import story_lines
 from obsmem.interfaces.mcp_frame import DEFAULT_TOKENS, INTRODUCTION, WHO
 from obsmem.interfaces.mcp_scope import Scope
+from obsmem.interfaces.search_apart import find
 from obsmem.system.local_time import local_clock
-from obsmem.tasks import search as searching
 from obsmem.tasks.file_story import tell_file
 from obsmem.tasks.here import live_from
 from obsmem.tasks.search_scope import read_bounds
@@ -26,7 +26,7 @@ MARGIN = 40  # tokens for what stands below the hits
 
 def search(scope: Scope, given: Given) -> str:
     """Entries and notes, best first, each with its id."""
-    hits = searching.search(scope.store, _query(scope, given))
+    hits = find(scope.store, _query(scope, given))
     allowed = [hit for hit in hits.hits if scope.allows_handle(hit.session)]
     below = [frame.plain(hits.message)] if hits.message else []
     if not allowed:
