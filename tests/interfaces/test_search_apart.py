@@ -77,7 +77,7 @@ def test_one_that_never_ends_is_ended_in_a_thread_too(store: Store) -> None:
 
 
 def test_the_process_is_killed_where_it_does_not_end_itself(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(search_apart, "START_SECONDS", -0.4)
+    monkeypatch.setattr(search_apart, "START_SECONDS", -0.5)
     started = time.monotonic()
     hits = from_thread(Query("port", "regex"), 0.5)
     assert time.monotonic() - started < 30
