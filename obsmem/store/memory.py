@@ -19,6 +19,7 @@ from obsmem.core.model import Drop, Note, Reflection
 from obsmem.store.memory_coverage import Coverage, Stretch
 from obsmem.store.memory_deliveries import Deliveries
 from obsmem.store.memory_pins import Pins
+from obsmem.store.memory_reductions import Reductions
 from obsmem.store.memory_rotations import Rotations
 from obsmem.store.memory_schema import MIGRATIONS
 from obsmem.store.schema import open_database, transaction
@@ -71,7 +72,7 @@ class StoredDrop(NamedTuple):
     up_to: int
 
 
-class MemoryStore(Coverage, Deliveries, Pins, Rotations):
+class MemoryStore(Coverage, Deliveries, Pins, Reductions, Rotations):
     """The notes of one store. One connection, used from one thread at a time."""
 
     def __init__(self, path: str, *, readonly: bool = False) -> None:

@@ -100,10 +100,22 @@ def _explain(connection: sqlite3.Connection) -> None:
     )
 
 
+def _reduce(connection: sqlite3.Connection) -> None:
+    # What tools printed and models were given shortened: sizes, and the id that recalls the whole.
+    connection.execute(
+        """CREATE TABLE reductions(
+            id TEXT NOT NULL, session TEXT NOT NULL, seq INTEGER NOT NULL, call_id TEXT NOT NULL, at INTEGER NOT NULL,
+            rule TEXT NOT NULL, head TEXT NOT NULL, whole_bytes INTEGER NOT NULL, kept_bytes INTEGER NOT NULL,
+            whole_tokens INTEGER NOT NULL, kept_tokens INTEGER NOT NULL, folded_lines INTEGER NOT NULL,
+            PRIMARY KEY(session, id)) WITHOUT ROWID"""
+    )
+
+
 MIGRATIONS: tuple[Migration, ...] = (
     ("m001_create", _create),
     ("m002_spend", _spend),
     ("m003_source_pins", _source_pins),
     ("m004_rotate", _rotate),
     ("m005_explain", _explain),
+    ("m006_reduce", _reduce),
 )
