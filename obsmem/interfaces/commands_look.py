@@ -6,6 +6,7 @@ import argparse
 import sys
 
 from obsmem.core.errors import SourceMissing, UsageError
+from obsmem.interfaces.commands_recall import raw_value
 from obsmem.interfaces.report import age, say, say_json, warn
 from obsmem.memory import recall
 from obsmem.memory.timeline import Line
@@ -35,11 +36,17 @@ LATER = "has a later time than the last call on it (the record holds no whole te
 def run_get(arguments: argparse.Namespace) -> int:
     """``get ENTRY``: its words, or some of their characters; with ``--raw`` the record's own bytes."""
     name = arguments.id.strip().strip("[]").lower()
+    if arguments.raw and arguments.range:
+        raise UsageError("--raw gives the whole record, whose bytes --range does not count: leave one of them out.")
     start, count = parse_range(arguments.range)
     with open_store(readonly=True) as store:
         if arguments.raw:
             _, row = find_entry(store, name)
-            sys.stdout.buffer.write(store.archive.record(row))
+            data = store.archive.record(row)
+            if arguments.json:
+                say_json(raw_value(name, data))
+                return 0
+            sys.stdout.buffer.write(data)
             sys.stdout.buffer.flush()
             return 0
         piece = read_range(store, name, start, count)

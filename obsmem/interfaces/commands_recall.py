@@ -4,6 +4,8 @@ often, and waits for it."""
 from __future__ import annotations
 
 import argparse
+import base64
+import hashlib
 import sys
 
 from obsmem.core.errors import NotFound, SourceMissing, StoreError, UsageError
@@ -17,13 +19,15 @@ from obsmem.tasks.store import Store, open_store
 
 def run_recall(arguments: argparse.Namespace) -> int:
     """``recall ID``: a note or reflection, its evidence, and the exact entries behind it."""
+    if arguments.raw and (arguments.range or arguments.context):
+        raise UsageError("--raw gives whole records and nothing else: leave --range and --context out, or --raw.")
     with open_store(readonly=True) as store:
         found = find(store, arguments.id)
         if arguments.raw:
-            return _write_raw(store, found)
+            return _write_raw(store, found, as_json=arguments.json)
         found = _without_secrets(store, found)
         if arguments.range:
-            return _write_range(found, arguments.range)
+            return _write_range(found, arguments.range, as_json=arguments.json)
         if arguments.context:
             found = _without_secrets(store, _with_context(store, found, arguments.context))
     if arguments.json:
@@ -52,24 +56,35 @@ def _with_context(store: Store, found: recall.Found, count: int) -> recall.Found
     return found
 
 
-def _write_raw(store: Store, found: recall.Found) -> int:
+def _write_raw(store: Store, found: recall.Found, *, as_json: bool) -> int:
     """The original bytes of each record, as they stood in the transcript; nothing is masked."""
-    written: set[tuple[int, int]] = set()
-    status = 0
+    records: dict[tuple[int, int], tuple[str, bytes]] = {}
+    missing: dict[str, str] = {}
     for source in found.sources:
         try:
             _, row = find_entry(store, source.id)
-            if (row.segment, row.start) not in written:  # one record may hold several of the entries
-                sys.stdout.buffer.write(store.archive.record(row))
-                written.add((row.segment, row.start))
+            if (row.segment, row.start) not in records:  # one record may hold several of the entries
+                records[row.segment, row.start] = (source.id, store.archive.record(row))
         except (NotFound, StoreError, SourceMissing) as error:
-            warn(f"{source.id}: {error}")
-            status = SourceMissing.exit_code
+            missing[source.id] = str(error)
+    if as_json:
+        say_json({"records": [raw_value(*one) for one in records.values()], "missing": missing})
+        return SourceMissing.exit_code if missing else 0
+    for _, data in records.values():
+        sys.stdout.buffer.write(data)
     sys.stdout.buffer.flush()
-    return status
+    for name, why in missing.items():
+        warn(f"{name}: {why}")
+    return SourceMissing.exit_code if missing else 0
 
 
-def _write_range(found: recall.Found, text: str) -> int:
+def raw_value(name: str, data: bytes) -> dict[str, str | int]:
+    """A record's bytes for a program: JSON holds no bytes, so they stand in base64, with their number and SHA-256."""
+    encoded = base64.b64encode(data).decode("ascii")
+    return {"id": name, "bytes": len(data), "sha256": hashlib.sha256(data).hexdigest(), "base64": encoded}
+
+
+def _write_range(found: recall.Found, text: str, *, as_json: bool) -> int:
     start, _, end = text.partition(":")
     if len(found.sources) != 1 or found.sources[0].entry is None:
         raise UsageError("--range needs the id of one entry (7c2e.812). 'recall ID' lists those behind a note.")
@@ -78,5 +93,9 @@ def _write_range(found: recall.Found, text: str) -> int:
         raise UsageError(
             f"--range takes two numbers of characters, the smaller first (0:{length} is all of it), not {text!r}."
         )
-    print(recall.cut(found.sources[0].entry.text, int(start), int(end)))
+    words = recall.cut(found.sources[0].entry.text, int(start), int(end))
+    if as_json:
+        say_json({"id": found.sources[0].id, "start": int(start), "end": min(int(end), length), "text": words})
+    else:
+        print(words)
     return 0

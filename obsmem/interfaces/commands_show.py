@@ -74,7 +74,7 @@ def run_show(arguments: argparse.Namespace) -> int:
         first, last = _range(arguments.range, stored.last_seq)
         handle = stored.session.handle
         names = [entry_id(handle, row.seq) for row in store.archive.entries(stored.no, first, last)]
-        sources = sources_of(store, names)
+        sources = [_without_secrets(store, one) for one in sources_of(store, names)]
     if not sources:
         raise NotFound(f"Session {handle} has no entries {first} to {last}: they go from 0 to {stored.last_seq}.")
     if arguments.json:
@@ -85,6 +85,24 @@ def run_show(arguments: argparse.Namespace) -> int:
         for source in sources:
             _show_entry(source, whole=arguments.whole)
     return 0 if all(source.entry for source in sources) else SourceMissing.exit_code
+
+
+def _without_secrets(store: Store, source: recall.Source) -> recall.Source:
+    """An entry without secrets, those of the user's own patterns among them, in what its actions hold too."""
+    entry = source.entry
+    if entry is None:
+        return source
+    actions = tuple(
+        one._replace(
+            path=store.mask(one.path),
+            command=store.mask(one.command),
+            new=store.mask(one.new),
+            old=store.mask(one.old),
+            items=tuple((id_, status, store.mask(text)) for id_, status, text in one.items),
+        )
+        for one in entry.actions
+    )
+    return source._replace(entry=entry._replace(text=store.mask(entry.text), actions=actions))
 
 
 def _show_entry(source: recall.Source, *, whole: bool) -> None:

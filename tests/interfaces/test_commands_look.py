@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from tests.interfaces.conftest import Run
+from tests.interfaces.place import SCRIPT
 
 
 def test_every_line_of_a_timeline_leads_to_its_entry(run: Run, stored: Path) -> None:
@@ -30,6 +36,25 @@ def test_get_tells_how_to_get_the_rest(run: Run, stored: Path) -> None:
     raw = run("get", "g3vo.5", "--raw")
     assert raw.out.endswith("\n") and json.loads(raw.out)["type"] == "user"
     assert run("get", "g3vo.5", "--range", "9:3").status == 2
+
+
+def test_raw_bytes_are_base64_for_a_program(run: Run, stored: Path) -> None:
+    for name in ("g3vo.5", "hufq.9"):  # a line of a file, rows of a database
+        value = json.loads(run("get", name, "--raw", "--json").out)
+        data = base64.b64decode(value["base64"])
+        command = [sys.executable, str(SCRIPT), "get", name, "--raw"]
+        assert data == subprocess.run(command, capture_output=True, env=os.environ, timeout=60).stdout
+        assert (value["id"], value["bytes"], value["sha256"]) == (name, len(data), hashlib.sha256(data).hexdigest())
+        (record,) = json.loads(run("recall", name, "--raw", "--json").out)["records"]
+        assert record == value
+    piece = json.loads(run("recall", "g3vo.5", "--range", "2:9", "--json").out)
+    assert run("recall", "g3vo.5", "--range", "2:9").out == piece["text"] + "\n" and piece["end"] == 9
+
+
+def test_raw_bytes_and_a_range_of_characters_are_not_both_given(run: Run, stored: Path) -> None:
+    for words in (("get", "--range", "0:9"), ("recall", "--range", "0:9"), ("recall", "--context", "2")):
+        output = run(words[0], "g3vo.5", "--raw", *words[1:])
+        assert output.status == 2 and output.out == "" and "--raw" in output.err
 
 
 def test_tool_prints_the_call_and_what_it_gave(run: Run, stored: Path) -> None:

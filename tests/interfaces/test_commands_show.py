@@ -142,6 +142,8 @@ def test_recall_prints_what_is_left_and_names_what_is_missing(run: Run, stored: 
     assert all(f"[g3vo.{seq}] " in output.out for seq in others)
     raw = run("recall", name, "--raw")
     assert raw.status == 4 and raw.out and f"g3vo.{first}: " in raw.err
+    left = run("recall", name, "--raw", "--json")
+    assert left.status == 4 and left.err == "" and list(json.loads(left.out)["missing"]) == [f"g3vo.{first}"]
     take_away(stored, *others)
     output = run("recall", name)
     assert output.status == 4 and output.out.startswith("Note [") and f"g3vo.{others[-1]}: Entry" in output.out
