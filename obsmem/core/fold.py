@@ -105,6 +105,10 @@ class State(NamedTuple):
     next_step: Fact | None = None
     decisions: tuple[Fact, ...] = ()
     answers: tuple[Fact, ...] = ()
+    plan: Fact | None = None
+    focus: Fact | None = None
+    skills: tuple[Fact, ...] = ()
+    tasks: tuple[Fact, ...] = ()
 
 
 _SETTING = late.pattern(
@@ -163,6 +167,8 @@ class Fold:
         self._decisions: list[Fact] = []
         self._answers: list[Fact] = []
         self._newest: dict[str, Fact] = {}
+        self._skills: dict[str, Fact] = {}
+        self._tasks: dict[str, Fact] = {}  # what runs in the background
 
     def add(self, cards: Iterable[Card]) -> Fold:
         """Take in the next cards."""
@@ -189,8 +195,17 @@ class Fold:
         elif fact.kind == "answer":
             self._answers.append(fact)
             self._newest.pop("question", None)
-        elif fact.kind in ("conclusion", "question", "next"):
+        elif fact.kind in ("conclusion", "question", "next", "plan", "focus"):
             self._newest[fact.kind] = fact
+        elif fact.kind == "skill":
+            name = fact.subject.lstrip("/")  # as a human writes it, and as an agent does
+            self._skills.pop(name, None)  # the newest stands last
+            self._skills[name] = fact
+        elif fact.kind == "task":
+            name = str(fact.detail.get("id"))
+            self._tasks.pop(name, None)
+            if fact.detail.get("state") == "running":
+                self._tasks[name] = fact
 
     def _instruct(self, fact: Fact) -> None:
         self._newest.pop("question", None)
@@ -251,6 +266,10 @@ class Fold:
             next_step=self._newest.get("next"),
             decisions=tuple(self._decisions),
             answers=tuple(self._answers),
+            plan=self._newest.get("plan"),
+            focus=self._newest.get("focus"),
+            skills=tuple(self._skills.values()),
+            tasks=tuple(self._tasks.values()),
         )
 
 

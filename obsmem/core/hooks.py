@@ -10,10 +10,11 @@ from __future__ import annotations
 class HookEvent(tuple[str, ...]):
     """A harness's hook call in our words. ``kind``: turn_end | before_compact | session_start | session_end |
     prompt | other. ``source`` says why a session started (startup, resume, clear, compact, fork, or what came);
-    ``since`` is when the compaction was that it goes on after, in milliseconds, where the harness tells."""
+    ``since`` is when the compaction was that it goes on after, in milliseconds, where the harness tells; ``focus`` what the
+    user asks its summary to attend to."""
 
     __slots__ = ()
-    _fields = ("kind", "name", "session_id", "transcript", "cwd", "source", "agent_id", "since")
+    _fields = ("kind", "name", "session_id", "transcript", "cwd", "source", "agent_id", "since", "focus")
 
     def __new__(
         cls,
@@ -25,9 +26,10 @@ class HookEvent(tuple[str, ...]):
         source: str = "",
         agent_id: str = "",
         since: str = "",
+        focus: str = "",
     ) -> HookEvent:
         """Make an event; everything but what happened may be unknown."""
-        return tuple.__new__(cls, (kind, name, session_id, transcript, cwd, source, agent_id, since))
+        return tuple.__new__(cls, (kind, name, session_id, transcript, cwd, source, agent_id, since, focus))
 
     @property
     def kind(self) -> str:
@@ -69,6 +71,11 @@ class HookEvent(tuple[str, ...]):
         """When the compaction was that a session goes on after, in milliseconds; '' where nobody says."""
         return self[7]
 
+    @property
+    def focus(self) -> str:
+        """What the user asks a compaction's summary to attend to."""
+        return self[8]
+
 
 class HookAnswer(tuple[str, ...]):
     """What we give back: context for the model, and ``notice``, one line for the user. Either may be ''."""
@@ -91,8 +98,24 @@ class HookAnswer(tuple[str, ...]):
         return self[1]
 
 
-def write_json(value: dict[str, object] | str) -> str:
-    """Objects and strings as JSON (ASCII only): importing ``json`` costs a hook more than the rest of its work."""
+class ToolOutput:
+    """What a shell tool printed. ``text`` is all of it, unless ``path`` names a file that holds the whole, of ``size`` bytes.
+    ``exit_code`` is None where nobody says how the command ended."""
+
+    __slots__ = ("call_id", "command", "exit_code", "path", "size", "text")
+
+    def __init__(self, call_id: str, command: str, text: str, exit_code: int | None, path: str = "", size: int = 0) -> None:
+        self.call_id = call_id
+        self.command = command
+        self.text = text
+        self.exit_code = exit_code
+        self.path = path
+        self.size = size or len(text)
+
+
+def write_json(value: object) -> str:
+    """Objects, strings, numbers and truth values as JSON (ASCII only): importing ``json`` costs a hook more than the rest
+    of its work."""
     try:
         from _json import encode_basestring_ascii as quote
     except ImportError:
@@ -101,8 +124,11 @@ def write_json(value: dict[str, object] | str) -> str:
         return json.dumps(value)
     if isinstance(value, str):
         return quote(value)
-    pairs = (f"{quote(key)}: {write_json(item)}" for key, item in value.items())  # type: ignore[arg-type]
-    return "{" + ", ".join(pairs) + "}"
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{quote(key)}: {write_json(item)}" for key, item in value.items()) + "}"
+    if value is None or value is True or value is False:
+        return "null" if value is None else "true" if value else "false"
+    return repr(value)
 
 
 def text_of(payload: object, key: str) -> str:

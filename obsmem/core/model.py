@@ -18,7 +18,8 @@ Relevance = Literal["low", "medium", "high", "critical"]
 Evidence = Literal["user", "tool", "agent"]
 Grounding = Literal["verified", "partial", "none"]
 ActionKind = Literal[
-    "run", "edit", "write", "delete", "read", "search", "todo", "ask", "plan", "fetch", "spawn", "other"
+    "run", "edit", "write", "delete", "read", "search", "todo", "ask", "plan", "fetch", "spawn", "skill", "focus", "start",
+    "wait", "end", "other"
 ]
 
 RELEVANCES: tuple[Relevance, ...] = ("low", "medium", "high", "critical")
@@ -47,7 +48,10 @@ class Action(NamedTuple):
     """What a tool call does, in words that no harness owns. A patch over three files is three actions.
 
     ``path`` as the harness gave it; ``command`` the shell line; ``new`` and ``old`` the text that an edit brings and
-    replaces; ``items`` the to-do list as (id, status, text), status being open | doing | done.
+    replaces; ``items`` the to-do list as (id, status, text), status being open | doing | done. A ``skill`` has its name in
+    ``command`` and what it was given in ``new``; a ``focus`` what a summary is to attend to in ``new``. ``start``, ``wait`` and
+    ``end`` are about what runs in the background: its id in ``path``, how it ended in ``new``. In a result, ``plan`` means that
+    the human accepted it.
     """
 
     kind: ActionKind
@@ -167,6 +171,10 @@ FACT_KINDS: Mapping[str, str] = {
     "command": "a command ended: subject = the command line, text = its deciding line, ok; {exit, errors: lines, failing: test names, summary: e.g. '214 passed in 3s'}",
     "commit": "a commit was made: subject = hash, text = message",
     "todo": "the harness's to-do list as it is now: {items: [[id, open|doing|done, text], ...]}",
+    "plan": "a plan that the human accepted: subject = its title, text = the plan; {path: the file that it lies in}",
+    "skill": "a skill, or a command of the user's own, was taken up: subject = its name, text = what it was given",
+    "focus": "what the human asked a compaction's summary to attend to: text",
+    "task": "something runs in the background, or ended: subject = what it is; {id, state: running, or how it ended}",
     "conclusion": "what the agent says at the end of a turn: text = its words, clipped",
     "decision": "a choice with its reason, in the agent's words: text",
     "next": "what the agent says it will do next: text",
@@ -221,16 +229,33 @@ class Chunk(NamedTuple):
 
 
 class Memory(NamedTuple):
-    """What is visible now: the fold of notes, reflections, drops and pins along the live path."""
+    """What is visible now: the fold of notes, reflections, drops and pins along the live path. ``hidden`` says of every note
+    that is not visible why: dropped | off the live path | equal to <id of the newer note with the same words>."""
 
     notes: tuple[Note, ...] = ()
     reflections: tuple[Reflection, ...] = ()
     dropped: frozenset[str] = frozenset()
     pins: tuple[Pin, ...] = ()
+    hidden: Mapping[str, str] = {}
+
+
+class Reason(NamedTuple):
+    """Why a line stands in a block, or what could have stood there does not. ``why``: shown | no room | superseded, no room |
+    told elsewhere. ``rank`` orders the lines of a section, the lowest is chosen first; ``tokens`` is what the line costs; ``ids``
+    are the notes, reflections or pins and ``seqs`` the entries that it shows."""
+
+    section: str
+    why: str
+    text: str
+    rank: tuple[float, ...] = ()
+    tokens: int = 0
+    ids: tuple[str, ...] = ()
+    seqs: tuple[int, ...] = ()
 
 
 class Block(NamedTuple):
-    """The rendered memory. ``parts`` are ready for one hook each; ``shown`` and ``left_out`` are note ids."""
+    """The rendered memory. ``parts`` are ready for one hook each; ``shown`` and ``left_out`` are note ids; ``sections`` tokens by
+    name; ``reasons`` every line that stands in it, in order, then what was left out."""
 
     parts: tuple[str, ...]
     tokens: int
@@ -238,6 +263,7 @@ class Block(NamedTuple):
     left_out: tuple[str, ...]
     nonce: str
     sections: Mapping[str, int] = {}
+    reasons: tuple[Reason, ...] = ()
 
 
 class Request(NamedTuple):

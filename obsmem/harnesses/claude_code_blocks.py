@@ -161,7 +161,7 @@ def _add_summary(sheet: Sheet, text: str, record: Mapping[str, Any]) -> None:
 
 
 def _add_notice(sheet: Sheet, text: str, record: Mapping[str, Any]) -> None:
-    sheet.notice(text)
+    sheet.notice(text, tools.notice_actions(text))
 
 
 def _add_reply(sheet: Sheet, text: str, record: Mapping[str, Any]) -> None:
@@ -283,7 +283,7 @@ def _add_queued_command(sheet: Sheet, attachment: Mapping[str, Any], record: Map
     elif attachment.get("commandMode") == "bash":
         add_tagged(sheet, "bash-input", f"<bash-input>{text}</bash-input>", record)
     else:
-        sheet.notice(text)
+        sheet.notice(text, tools.notice_actions(text))
 
 
 def _add_system(sheet: Sheet, record: Mapping[str, Any]) -> None:

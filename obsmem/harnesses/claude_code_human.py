@@ -15,12 +15,21 @@ from obsmem.core import late
 from obsmem.core.model import Action
 from obsmem.harnesses.base import OWN_BLOCK
 from obsmem.harnesses.claude_code_sheet import Sheet, text_of
+from obsmem.harnesses.claude_code_tools import notice_actions
 
 BASH_TOOL = "Bash"
 
 _TAG = late.pattern(r"<([a-zA-Z][\w-]*)[ >]")
 _INSERTED = late.pattern(r"<(system-reminder|ide_[a-z_]+)>.*?</\1>", re.DOTALL)
 _COMMAND_ARGS = late.pattern(r"<command-args>(.*?)</command-args>", re.DOTALL)
+_COMMAND_NAME = late.pattern(r"<command-name>([^<]*)</command-name>")
+# What the program itself does by these names is no skill. The list was made by hand: a name that is missing costs a line.
+_BUILT_IN = """
+    add-dir agents branch bug clear compact config context cost doctor effort exit export extra-usage fast feedback files fork
+    goal help hooks ide install-github-app keybindings login logout mcp memory mobile model output-style permissions plan plugin
+    pr-comments privacy-settings quit rate-limit-options release-notes reload-plugins remote-control remote-env rename resume
+    rewind sandbox skills stats status statusline tag tasks terminal-setup theme todos upgrade usage vim
+"""
 _COMMAND_TAGS = frozenset(("command-name", "command-message", "command-args"))
 _BASH_OUTPUT_TAGS = ("bash-stdout", "bash-stderr")
 _HARNESS_TAGS = frozenset(
@@ -93,10 +102,12 @@ def _add_around_insertions(sheet: Sheet, text: str) -> None:
 def add_tagged(sheet: Sheet, tag: str, text: str, record: Mapping[str, Any]) -> bool:
     """Add a text that begins with one of the harness's tags; False where the tag is none of them."""
     if tag in _COMMAND_TAGS:
-        sheet.notice(text)
-        match = _COMMAND_ARGS.search(text)
-        if match and match.group(1).strip():
-            sheet.add("user", "human", match.group(1).strip())
+        name, given = _command_of(text)
+        own = bool(name) and name[1:] not in _BUILT_IN.split()
+        sheet.notice(text, (Action("skill", command=name, new=given),) if own else ())
+        if given:
+            focus = (Action("focus", new=given),) if name == "/compact" else ()
+            sheet.add("user", "human", given, actions=focus)
     elif tag == "bash-input":
         line = _inside(text, tag)
         actions = (Action("run", command=line),)
@@ -110,10 +121,17 @@ def add_tagged(sheet: Sheet, tag: str, text: str, record: Mapping[str, Any]) -> 
         if tag == "system-reminder":
             _add_around_insertions(sheet, text)
         else:
-            sheet.notice(text)
+            sheet.notice(text, notice_actions(text))
     else:
         return False
     return True
+
+
+def _command_of(text: str) -> tuple[str, str]:
+    """The name of a slash command and the words after it."""
+    named, given = _COMMAND_NAME.search(text), _COMMAND_ARGS.search(text)
+    name = named.group(1).strip() if named else ""
+    return ("/" + name.lstrip("/") if name else ""), given.group(1).strip() if given else ""
 
 
 def _inside(text: str, tag: str) -> str:

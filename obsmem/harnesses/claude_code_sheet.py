@@ -80,10 +80,10 @@ class Sheet:
             )
         )
 
-    def notice(self, text: str) -> None:
+    def notice(self, text: str, actions: tuple[Action, ...] = ()) -> None:
         """Add words of the harness's, or the reason that there are none."""
         if text.strip():
-            self.add("notice", "harness", text)
+            self.add("notice", "harness", text, actions=actions)
         else:
             self.reasons.append("no text")
 

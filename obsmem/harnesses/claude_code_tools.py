@@ -17,6 +17,11 @@ from obsmem.harnesses.claude_code_sheet import prune, text_of
 Input = Mapping[str, Any]
 
 _TODO_STATUS = {"pending": "open", "in_progress": "doing", "completed": "done", "deleted": "done"}
+_ACCEPTED = "User has approved your plan"
+_PLAN_FILE = late.pattern(r"Your plan has been saved to: ([^\n]+)")
+_STARTED = late.pattern(r"Command running in background with ID: ([\w-]+)")
+_TASK_ID = late.pattern(r"<task-id>([^<]+)</task-id>")
+_TASK_STATE = late.pattern(r"<status>(\w+)</status>")
 _CREATED = late.pattern(r"Task #(\S+) created successfully(?:: (.*))?")
 _BYTES = frozenset(("data", "base64", "signature", "encrypted_content"))
 # Parts of toolUseResult that repeat the call's input, or say nothing in words. See IGNORED_KEYS for the reasons.
@@ -136,6 +141,27 @@ def _spawn(given: Input) -> tuple[Action, ...]:
     return (Action("spawn", command=text_of(given.get("description")), new=text_of(given.get("prompt"))),)
 
 
+def _skill(given: Input) -> tuple[Action, ...]:
+    name = text_of(given.get("skill"))
+    if name:
+        return (Action("skill", command=name, new=text_of(given.get("args"))),)
+    name, _, words = text_of(given.get("command")).partition(" ")
+    return (Action("skill", command=name, new=words),)
+
+
+def _look(given: Input) -> tuple[Action, ...]:
+    return (Action("wait", path=_task_of(given)),)
+
+
+def _stop(given: Input) -> tuple[Action, ...]:
+    return (Action("end", path=_task_of(given), new="stopped"),)
+
+
+def _task_of(given: Input) -> str:
+    return next((name for key in _TASK_KEYS if (name := text_of(given.get(key)))), "")
+
+
+_TASK_KEYS = ("task_id", "bash_id", "shell_id", "agentId", "agent_id")
 _ACTIONS: dict[str, Callable[[Input], tuple[Action, ...]]] = {
     **dict.fromkeys(("Bash", "PowerShell", "Monitor"), _run),
     **dict.fromkeys(("Edit", "MultiEdit", "NotebookEdit"), _edit),
@@ -149,6 +175,9 @@ _ACTIONS: dict[str, Callable[[Input], tuple[Action, ...]]] = {
     "AskUserQuestion": _ask,
     **dict.fromkeys(("ExitPlanMode", "exit_plan_mode"), _plan),
     **dict.fromkeys(("Task", "Agent"), _spawn),
+    **dict.fromkeys(("Skill", "SlashCommand"), _skill),
+    **dict.fromkeys(("TaskOutput", "BashOutput", "AgentOutputTool"), _look),
+    **dict.fromkeys(("TaskStop", "KillShell", "KillBash"), _stop),
 }
 
 
@@ -211,7 +240,11 @@ def _gather(value: Any, name: str, seen: str, lines: list[str]) -> None:
 
 
 def result_actions(result: Any, text: str) -> tuple[Action, ...]:
-    """What a result tells about the to-do list: ids and states that the call did not have."""
+    """What a result tells beyond its call: ids and states of to-dos, what runs in the background or ended, a plan that
+    was accepted."""
+    beside = _background(result, text)
+    if beside:
+        return beside
     if isinstance(result, dict):
         task, tasks = result.get("task"), result.get("tasks")
         if isinstance(task, dict) and "subject" in task:
@@ -223,6 +256,37 @@ def result_actions(result: Any, text: str) -> tuple[Action, ...]:
             )
     created = _CREATED.match(text) if text.startswith("Task #") else None
     return (Action("todo", items=((created[1], "open", created[2] or ""),)),) if created else ()
+
+
+def _background(result: Any, text: str) -> tuple[Action, ...]:
+    if text.startswith(_ACCEPTED):
+        saved = _PLAN_FILE.search(text[:2000])
+        return (Action("plan", path=saved[1].strip() if saved else ""),)
+    if isinstance(result, dict):
+        name = text_of(result.get("backgroundTaskId"))
+        if not name and result.get("status") == "async_launched":
+            name = text_of(result.get("agentId")) or text_of(result.get("taskId"))
+        if name:
+            return (Action("start", path=name, command=text_of(result.get("summary"))),)
+        task = result.get("task")
+        if (
+            isinstance(task, dict)
+            and "task_id" in task
+            and text_of(task.get("status")) not in ("", "running", "pending")
+        ):
+            return (Action("end", path=text_of(task["task_id"]), new=text_of(task["status"])),)
+    started = _STARTED.match(text) if text.startswith("Command running in background") else None
+    return (Action("start", path=started[1]),) if started else ()
+
+
+def notice_actions(text: str) -> tuple[Action, ...]:
+    """What the harness says of a task in the background: that it ended, and how."""
+    if "<task-id>" not in text[:500]:
+        return ()
+    task, state = _TASK_ID.search(text[:500]), _TASK_STATE.search(text[:4000])
+    if task is None or state is None or state[1] in ("running", "pending"):
+        return ()
+    return (Action("end", path=task[1].strip(), new=state[1]),)
 
 
 def is_answer(result: Any, text: str) -> bool:

@@ -51,6 +51,8 @@ def actions_of(tool: str, arguments: Any) -> tuple[Action, ...]:
         return (Action("read", path=_text(arguments, "path") or _text(arguments, "file_path")),)
     if tool == "spawn_agent":
         return (Action("spawn", new=_text(arguments, "message") or _text(arguments, "prompt")),)
+    if tool == "write_stdin":
+        return (Action("wait", path=str(arguments.get("session_id") or "")),)
     if tool == "request_user_input":
         return (Action("ask"),)
     return OTHER

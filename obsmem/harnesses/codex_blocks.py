@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from obsmem.core import late
-from obsmem.core.model import Entry, EntryKind, Speaker
+from obsmem.core.model import Action, Entry, EntryKind, Speaker
 from obsmem.harnesses.base import OWN_BLOCK, flatten
 from obsmem.harnesses.codex_records import Payload, open_record, record_objects, sound, source_id, time_of, type_of
 from obsmem.harnesses.codex_results import item_text, joined_items
@@ -44,6 +44,9 @@ INJECTED = (
     "</image>",
     OWN_BLOCK,
 )
+PLAN_ACCEPTED = "Implement the plan."  # what 0.171.0 sends for a human who accepts (a string of the program)
+_PLAN = late.pattern(r"<proposed_plan>(.*?)</proposed_plan>", re.S)
+_SKILL = late.pattern(r"\s*<skill>\s*<name>([^<]+)</name>")
 SUMMARY_START = "Another language model started to solve this problem"
 _WRAPPED = late.pattern(r"<([a-z]+(?:_[a-z]+)+)(?:\s[^>]*)?>.*</\1>\s*\Z", re.S)
 
@@ -118,8 +121,21 @@ def _user_text(payload: Payload, text: str, stamp: Any, block: int) -> Entry:
     if text.lstrip().startswith(SUMMARY_START):
         return _entry(payload, "summary", "harness", text, stamp, block)
     if is_injected(text):
-        return _entry(payload, "notice", "harness", text, stamp, block)
-    return _entry(payload, "user", "human", text, stamp, block)
+        notice = _entry(payload, "notice", "harness", text, stamp, block)
+        skill = _SKILL.match(text)
+        return notice._replace(actions=(Action("skill", command=skill.group(1).strip()),)) if skill else notice
+    return _accepting(_entry(payload, "user", "human", text, stamp, block))
+
+
+def _accepting(said: Entry) -> Entry:
+    """The human's words; those that the program writes for them, when they accept the plan before, say so."""
+    return said._replace(actions=(Action("plan"),)) if said.text.strip() == PLAN_ACCEPTED else said
+
+
+def _proposing(said: Entry) -> Entry:
+    """The agent's words; those that propose a plan carry it."""
+    plan = _PLAN.search(said.text) if "<proposed_plan>" in said.text else None
+    return said._replace(actions=(Action("plan", new=plan.group(1).strip()),)) if plan else said
 
 
 def _message(payload: Payload, stamp: Any, first: int) -> list[Entry]:
@@ -136,7 +152,7 @@ def _message(payload: Payload, stamp: Any, first: int) -> list[Entry]:
         if role == "user":
             found.append(_user_text(payload, text, stamp, block))
         elif role == "assistant":
-            found.append(_entry(payload, "assistant", "agent", text, stamp, block))
+            found.append(_proposing(_entry(payload, "assistant", "agent", text, stamp, block)))
         else:
             found.append(_entry(payload, "notice", "harness", text, stamp, block))
     return found
@@ -158,11 +174,16 @@ def _user_message(payload: Payload, stamp: Any, first: int) -> list[Entry]:
     # Automations write such an event for their own prompts; any other text is taken for typed.
     plain = payload.get("kind") in (None, "plain") and not is_fragment(text)
     found = _said(payload, "user" if plain else "notice", "human" if plain else "harness", text, stamp, first)
+    found = [_accepting(said) if said.kind == "user" else said for said in found]
     images = payload.get("local_images")
     if isinstance(images, list) and images:
         names = "\n".join(name for name in images if isinstance(name, str))
         found += _said(payload, "notice", "harness", f"attached images:\n{names}", stamp, first + len(found))
     return found
+
+
+def _agent_message(payload: Payload, stamp: Any, first: int) -> list[Entry]:
+    return [_proposing(said) for said in _said(payload, "assistant", "agent", payload.get("message"), stamp, first)]
 
 
 def _says(key: str, kind: EntryKind, speaker: Speaker) -> Callable[[Payload, Any, int], list[Entry]]:
@@ -246,7 +267,7 @@ ITEMS: dict[str, Builder] = {
 }
 EVENTS: dict[str, Builder] = {
     "user_message": _user_message,
-    "agent_message": _says("message", "assistant", "agent"),
+    "agent_message": _agent_message,
     "agent_reasoning": _says("text", "thinking", "agent"),
     "agent_reasoning_raw_content": _says("text", "thinking", "agent"),
     "task_complete": _says("last_agent_message", "assistant", "agent"),

@@ -195,7 +195,8 @@ class Reader:
     def _output(self, payload: Payload, found: list[Entry], stamp: Any) -> Parsed:
         """The output names its call, and the call its tool."""
         entry = found[0]
-        tool = self._calls.get(entry.call_id)
+        # What goes on running is told of again when it ends.
+        tool = self._calls.pop(entry.call_id, None) if entry.actions else self._calls.get(entry.call_id)
         return Parsed((Entry._make((*entry[:TOOL], tool, *entry[TOOL + 1 :])) if tool else entry,))
 
     def _remember_call(self, ident: str, tool: str) -> None:

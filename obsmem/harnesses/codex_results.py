@@ -6,6 +6,7 @@ Invariant: the output's own words stand in the text unescaped; only framing (JSO
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -24,6 +25,7 @@ class Result(NamedTuple):
 _HEADER = late.pattern(
     r"\A(?:(?:Chunk ID|Wall time|Exit code)[^\n]*\n)*?(?:Process exited with code|Exit code:) (-?\d+)\b"
 )
+_RUNNING = late.pattern(r"^Process running with session ID (\w+)", re.MULTILINE)
 _PREFACE = late.pattern(
     r"\A(?:(?:Chunk ID|Wall time|Exit code|Process exited|Process running|Original token count|Total output lines|"
     r"Script (?:completed|failed))[^\n]*\n)+(?:Output:\n)?"
@@ -47,6 +49,12 @@ def result_of(output: Any) -> Result:
     if isinstance(output, dict):
         return _object_result(output)
     return Result(flatten(output))
+
+
+def running_in(text: str) -> str:
+    """The number of the process that goes on running, as the lines before an output say; '' where none does."""
+    match = _RUNNING.search(text[: preface_of(text)])
+    return match.group(1) if match else ""
 
 
 def preface_of(text: str) -> int:

@@ -12,7 +12,7 @@ from obsmem.core.model import Action, Entry
 from obsmem.harnesses.base import flatten
 from obsmem.harnesses.codex_actions import actions_of, run_actions, search_actions
 from obsmem.harnesses.codex_records import Payload, call_id, source_id, time_of, tool_name
-from obsmem.harnesses.codex_results import preface_of, result_of
+from obsmem.harnesses.codex_results import preface_of, result_of, running_in
 
 _decode = json.JSONDecoder().raw_decode
 
@@ -75,9 +75,26 @@ def other_call(payload: Payload, stamp: Any, first: int) -> list[Entry]:
 
 def _result(payload: Payload, text: str, ok: bool | None, code: int | None, stamp: Any, first: int) -> list[Entry]:
     ident, call, at = source_id(payload), call_id(payload), time_of(stamp)
+    running = running_in(text)
+    goes_on = (Action("start", path=running),) if running else ()
     return [
         Entry(
-            -1, ident, "tool_result", "tool", text, "", call, ok, at, True, None, first, (), code, 0, preface_of(text)
+            -1,
+            ident,
+            "tool_result",
+            "tool",
+            text,
+            "",
+            call,
+            ok,
+            at,
+            True,
+            None,
+            first,
+            goes_on,
+            code,
+            0,
+            preface_of(text),
         )
     ]
 
@@ -107,4 +124,10 @@ def ended_event(payload: Payload, stamp: Any, first: int) -> list[Entry]:
     ok = payload.get("success")
     if not isinstance(ok, bool):
         ok = None if code is None else code == 0
-    return _result(payload, "\n".join(part.rstrip("\n") for part in parts if part), ok, code, stamp, first)
+    text = "\n".join(part.rstrip("\n") for part in parts if part)
+    found = _result(payload, text, ok, code, stamp, first)
+    process = payload.get("process_id")
+    if not isinstance(process, str) or not process:
+        return found
+    how = "ended" if code is None else f"exit {code}"
+    return [entry._replace(actions=(Action("end", path=process, new=how),)) for entry in found]

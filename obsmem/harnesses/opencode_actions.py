@@ -33,8 +33,10 @@ _KINDS: Mapping[str, ActionKind] = {
     "question": "ask",
     "plan_enter": "plan",
     "plan_exit": "plan",
+    "skill": "skill",
 }
 _TODO_STATUS = {"pending": "open", "in_progress": "doing", "completed": "done", "cancelled": "done"}
+_ACCEPTED = late.pattern(r"The plan at (.+?) has been approved, you can now edit files\.")
 _PATCH_HEADER = late.pattern(r"^\*\*\* (?:(Add|Update|Delete) File|Move to): (.+)$", re.MULTILINE)
 _PATCH_KINDS: Mapping[str, ActionKind] = {"Add": "write", "Update": "edit", "Delete": "delete"}
 
@@ -56,9 +58,17 @@ def actions(tool: str, arguments: Any) -> tuple[Action, ...]:
         return (Action(kind, path=_text(arguments, "workdir"), command=_text(arguments, "command")),)
     if kind == "search":
         return (Action(kind, path=_text(arguments, "path"), command=_text(arguments, "pattern", "query")),)
+    if kind == "skill":
+        return (Action(kind, command=_text(arguments, "name")),)
     if kind == "write":
         return (Action(kind, path=_text(arguments, "filePath"), new=_text(arguments, "content")),)
     return (Action(kind, path=_text(arguments, "filePath", "url")),)
+
+
+def notice_actions(text: str) -> tuple[Action, ...]:
+    """What the program's own words say of a plan that the human accepted: the file that it lies in."""
+    accepted = _ACCEPTED.match(text)
+    return (Action("plan", path=accepted.group(1)),) if accepted else ()
 
 
 def _edits(arguments: Mapping[str, Any]) -> Iterator[Action]:

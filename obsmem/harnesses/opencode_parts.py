@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from obsmem.core.model import Entry, EntryKind, Speaker
 from obsmem.harnesses.base import OWN_BLOCK, exit_code_in, flatten, parse_time
-from obsmem.harnesses.opencode_actions import actions
+from obsmem.harnesses.opencode_actions import actions, notice_actions
 
 Finding = Entry | str
 
@@ -86,7 +86,8 @@ def _said(part: Mapping[str, Any], voice: Voice) -> Iterator[Finding]:
         yield "empty text"
         return
     kind, speaker = _speaker(part, voice, text)
-    yield Entry(-1, _text(part, "id"), kind, speaker, text, at=moment(part, "start", voice.at))
+    told = notice_actions(text) if kind == "notice" else ()
+    yield Entry(-1, _text(part, "id"), kind, speaker, text, at=moment(part, "start", voice.at), actions=told)
 
 
 def _speaker(part: Mapping[str, Any], voice: Voice, text: str) -> tuple[EntryKind, Speaker]:

@@ -13,7 +13,7 @@ from typing import Any
 
 from obsmem.core.fold import CommandState, FileState, Instruction, Order, State, fold, relative_path
 from obsmem.core.model import Action, Card, Entry, Fact
-from obsmem.memory import cards_commands, cards_edits, cards_words
+from obsmem.memory import cards_carried, cards_commands, cards_edits, cards_words
 
 __all__ = ["CardBuilder", "CommandState", "FileState", "Instruction", "Order", "State", "fold"]
 
@@ -61,6 +61,8 @@ class CardBuilder:
         self._question: list[Any] = list(state.get("question", []))
         self._running = str(state.get("running", ""))
         self._refused = bool(state.get("refused", False))
+        self._proposed: list[Any] = list(state.get("proposed", []))
+        self._tasks: cards_carried.Tasks = {name: list(task) for name, task in state.get("tasks", {}).items()}
         self._cards: list[Card] = []
         self._facts: list[Fact] = []
         self._first = self._last = -1
@@ -74,6 +76,8 @@ class CardBuilder:
             "question": list(self._question),
             "running": self._running,
             "refused": self._refused,
+            "proposed": list(self._proposed),
+            "tasks": {name: list(task) for name, task in self._tasks.items()},
         }
 
     def take(self) -> list[Card]:
@@ -90,7 +94,8 @@ class CardBuilder:
 
     def feed(self, entry: Entry) -> None:
         """Read the next entry. What no human, agent or tool said is passed over and ends no turn."""
-        human = entry.kind == "user" and entry.speaker == "human"
+        focus = any(action.kind == "focus" for action in entry.actions)  # words for a summariser are no order
+        human = entry.kind == "user" and entry.speaker == "human" and not focus
         interrupted = entry.kind in ("user", "notice") and _INTERRUPTED.match(entry.text[:80]) is not None
         if human and not interrupted:
             self._close()
@@ -105,12 +110,20 @@ class CardBuilder:
         elif human:
             self._running, self._refused = "", False
             self._hear(entry)
+            self._note_beside(entry)
+        elif focus or entry.kind == "notice":
+            self._note_beside(entry)
         elif entry.kind == "assistant" and entry.speaker == "agent":
             self._listen(entry)
         elif entry.kind == "tool_call" and entry.speaker in ("agent", "human"):
             self._call(entry)
         elif entry.kind == "tool_result" and entry.speaker in ("tool", "human"):
             self._return(entry)
+
+    def _note_beside(self, entry: Entry) -> None:
+        """What a harness wrote of a skill, of a focus, or of what ran in the background."""
+        self._facts += cards_carried.spoken_facts(entry, self._proposed)
+        self._facts += cards_carried.end_tasks(self._tasks, entry.actions, entry.at, (entry.seq,))
 
     def _add(self, kind: str, seqs: tuple[int, ...], at: int, **fields: Any) -> None:
         self._facts.append(Fact(kind, seqs, at, **fields))
@@ -146,6 +159,9 @@ class CardBuilder:
         text, seqs = entry.text, (entry.seq,)
         if not text.strip():
             return
+        plan = next((action.new for action in entry.actions if action.kind == "plan"), "")
+        if plan:
+            self._proposed = [entry.seq, plan[: cards_carried.PLAN_KEPT]]
         for sentence in cards_words.decisions_in(text):
             self._add("decision", seqs, entry.at, text=sentence)
         for sentence in cards_words.next_steps_in(text):
@@ -187,6 +203,9 @@ class CardBuilder:
     def _return(self, entry: Entry) -> None:
         pending = self._pending.pop(entry.call_id, None) if entry.call_id else None
         if pending is None:
+            for action in entry.actions:  # what was left running is told of by itself
+                if action.kind == "end":
+                    self._end_running(action.path, action.new, entry, (entry.seq,))
             return
         seqs = (int(pending["seq"]), entry.seq)
         self._running = ""
@@ -198,6 +217,10 @@ class CardBuilder:
         for action in entry.actions:  # a result may tell of the to-do list what its call did not know
             if action.kind == "todo" and action.items:
                 self._end_todo({"items": _todo_items(action)}, entry, seqs)
+        command = next((deed["command"] for deed in pending["deeds"] if deed["kind"] == "command"), "")
+        label = command or pending["label"]
+        self._facts += cards_carried.begin_tasks(self._tasks, entry.actions, label, command, entry, seqs)
+        self._facts += cards_carried.end_tasks(self._tasks, entry.actions, entry.at, seqs)
 
     def _refuse(self, pending: Pending, entry: Entry, seqs: tuple[int, ...]) -> None:
         """The human stopped a call. Words that they said with it come in a human entry of their own, too."""
@@ -216,6 +239,11 @@ class CardBuilder:
                 self._end_todo(deed, entry, seqs)
             elif kind in ("ask", "plan"):
                 self._end_question(deed, entry, seqs)
+            elif kind == "wait":
+                self._end_wait(deed, entry, seqs)
+            elif kind == "skill" and not failed:
+                skill = Action("skill", command=deed["subject"], new=deed["given"])
+                self._facts.append(cards_carried.skill_fact(skill, seqs, entry.at or pending["at"]))
             elif kind != "other" and not failed:
                 detail = deed.get("detail", {})
                 if kind == "read" and entry.kind == "tool_result":
@@ -263,7 +291,29 @@ class CardBuilder:
         items = [list(item) for item in self._todos]
         self._add("todo", seqs, entry.at, detail={"items": items})
 
+    def _end_wait(self, deed: Pending, entry: Entry, seqs: tuple[int, ...]) -> None:
+        """A look at what runs in the background; with an exit status it has ended, and its command with it."""
+        name = deed["subject"]
+        if deed["stops"] and entry.ok is not False:
+            self._facts += cards_carried.end_tasks(
+                self._tasks, (Action("end", path=name, new="stopped"),), entry.at, seqs
+            )
+        elif entry.exit_code is not None:
+            self._end_running(name, f"exit {entry.exit_code}", entry, seqs)
+
+    def _end_running(self, name: str, how: str, entry: Entry, seqs: tuple[int, ...]) -> None:
+        """What ran in the background has ended; where the exit status is known, so has its command."""
+        command = self._tasks[name][1] if name in self._tasks else ""
+        self._facts += cards_carried.end_tasks(self._tasks, (Action("end", path=name, new=how),), entry.at, seqs)
+        if command and entry.exit_code is not None:
+            self._end_command({"command": command}, entry, seqs)
+
     def _end_question(self, deed: Pending, entry: Entry, seqs: tuple[int, ...]) -> None:
+        accepted = next((action for action in entry.actions if action.kind == "plan"), None)
+        if accepted is not None and (accepted.new or deed.get("plan")):
+            plan = accepted.new or deed["plan"]
+            self._facts.append(cards_carried.plan_fact(plan, accepted.path, seqs, entry.at))
+            return
         pairs = _ANSWER_PAIR.findall(entry.text[:8000])
         for question, answer in pairs:
             self._add("answer", seqs, entry.at, subject=question, text=answer)
@@ -301,7 +351,12 @@ def _deed(action: Action, entry: Entry, cwd: str) -> Pending | None:
     if action.kind == "todo" and action.items:
         return {"kind": "todo", "items": _todo_items(action)}
     if action.kind in ("ask", "plan"):
-        return {"kind": action.kind, "subject": (action.command or action.new or entry.text).strip()[:400]}
+        plan = {"plan": action.new[: cards_carried.PLAN_KEPT]} if action.kind == "plan" and action.new else {}
+        return {"kind": action.kind, "subject": (action.command or action.new or entry.text).strip()[:400], **plan}
+    if action.kind == "skill" and action.command:
+        return {"kind": "skill", "subject": action.command, "given": action.new[: cards_carried.WORDS_KEPT]}
+    if action.kind in ("wait", "end") and action.path:
+        return {"kind": "wait", "subject": action.path, "stops": action.kind == "end"}
     return None
 
 

@@ -14,6 +14,7 @@ from obsmem.core.fold import CommandState, FileState, Instruction, State
 from obsmem.core.ids import entry_id
 from obsmem.core.model import Fact, Memory, Note, Pin
 from obsmem.core.tokens import estimate
+from obsmem.memory.sections_carried import carried_lines
 from obsmem.memory.wording import Line, View, clean, clip, clip_names
 
 WORDS_LIMIT = 2_000  # characters of the last instruction; head and tail beyond
@@ -44,6 +45,7 @@ def now_lines(state: State, view: View, room: int = 1 << 30, earlier_limit: int 
     lines += _standing(state, view, shown)
     shown |= {seq for line in lines for seq in line.seqs}
     lines += _answers(state, view)
+    lines += carried_lines(state, view)
     lines += _work(state, view)
     lines += _agent(state, view)
     lines += _earlier_words(state, view, shown, asked, earlier_limit)
@@ -239,7 +241,7 @@ def pin_lines(pins: Sequence[Pin], recall: str = "recall", limit: int = PIN_LIMI
     for number, pin in enumerate(pins):
         text = clip(clean(pin.text), limit, f"; whole: {recall} {pin.source or pin.id}")
         origin = f" ({pin.evidence[0]}, {pin.source})" if pin.source else " (a)" if pin.evidence == "agent" else ""
-        lines.append(Line(f"- {text}{origin}", (number,), number))
+        lines.append(Line(f"- {text}{origin}", (number,), number, ids=(pin.id,)))
     return lines
 
 
@@ -321,7 +323,7 @@ def command_lines(state: State, view: View) -> list[Line]:
 def reflection_lines(memory: Memory, short: Mapping[str, str]) -> list[Line]:
     """One line a reflection, oldest first; the newest are chosen first."""
     return [
-        Line(f"[{short[one.id]}] {clean(one.text)}", (-number,), number)
+        Line(f"[{short[one.id]}] {clean(one.text)}", (-number,), number, ids=(one.id,))
         for number, one in enumerate(memory.reflections)
     ]
 
@@ -335,17 +337,13 @@ _RELEVANCE = {"critical": 0, "high": 1, "medium": 2, "low": 3}
 _EVIDENCE = {"user": 0, "tool": 1, "agent": 2}
 
 
-def note_lines(
-    memory: Memory, short: Mapping[str, str], view: View, told: set[int], superseded: set[int]
-) -> list[Line]:
-    """One line a note that no other section tells, oldest first. Chosen first: unsuperseded, the user's words, by
-    relevance, the newest. ``told`` and ``superseded`` are seqs of entries."""
+def note_lines(memory: Memory, short: Mapping[str, str], view: View, superseded: set[int]) -> list[Line]:
+    """One line a note, oldest first. Chosen first: unsuperseded, the user's words, by relevance, the newest. ``superseded``
+    are seqs of entries."""
     lines = []
     for number, note in enumerate(memory.notes):
         seqs = note_seqs(note, view.handle)
         old = bool(superseded.intersection(seqs))
-        if seqs and told.issuperset(seqs):
-            continue  # another section says it already
         rank = (old, _RELEVANCE[note.relevance] + _EVIDENCE[note.evidence], -number)
         lines.append(Line(_note_text(note, short, view, old), rank, number, ids=(note.id,), seqs=seqs))
     return lines

@@ -56,7 +56,7 @@ def _build(
 def _without_secrets(entry: Entry, mask: Mask) -> Entry:
     """An entry with its secrets masked before it is taken apart: a piece alone no longer shows what it is. Results are
     long, and come into cards as whole lines, which are masked there; of what nobody observes no word does."""
-    if entry.kind == "tool_result" or not entry.observable:
+    if entry.kind == "tool_result" or not (entry.observable or entry.actions):
         return entry
     return entry._replace(
         text=mask(entry.text), actions=tuple(Action(*_masked(list(one), mask)) for one in entry.actions)

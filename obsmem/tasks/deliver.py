@@ -9,10 +9,11 @@ import os
 
 from obsmem.core.clock import Clock
 from obsmem.core.fold import State, fold
-from obsmem.core.model import Block
+from obsmem.core.model import Block, Fact
 from obsmem.memory.render import render
 from obsmem.store.archive import StoredSession
 from obsmem.system.blockfile import make_due, write_next
+from obsmem.system.focus import read_focus
 from obsmem.tasks.called import command, recall_command
 from obsmem.tasks.cards import cards_of
 from obsmem.tasks.remember import remember
@@ -24,7 +25,7 @@ def make_block(
 ) -> Block:
     """Render what is remembered of a session, up to seq ``up_to`` where given; ``budget`` in tokens (config's else)."""
     cards = cards_of(store, stored, up_to)
-    state = fold(cards, stored.session.cwd)
+    state = _with_focus(store, stored, fold(cards, stored.session.cwd))
     return render(
         stored.session,
         state,
@@ -37,6 +38,14 @@ def make_block(
         program=command(),
         disk=disk_state(state, stored.session.cwd),
     )
+
+
+def _with_focus(store: Store, stored: StoredSession, state: State) -> State:
+    """The state with what a hook was told of the newest compaction's focus, where the transcript does not say it (yet)."""
+    words = read_focus(store.folder_of(stored))
+    if not words or (state.focus is not None and state.focus.text[:200] == words[:200]):
+        return state
+    return state._replace(focus=Fact("focus", (), 0, text=words))
 
 
 def leave_block(store: Store, stored: StoredSession, clock: Clock, *, fresh: bool = False) -> Block:

@@ -40,8 +40,18 @@ class Script:
         self._add("tool_call", "agent", words, call_id=f"c{self._calls}", actions=actions)
         return f"c{self._calls}"
 
-    def result(self, call: str, text: str = "done", ok: bool | None = True, exit_code: int | None = None) -> int:
-        return self._add("tool_result", "tool", text, call_id=call, ok=ok, exit_code=exit_code)
+    def result(
+        self,
+        call: str,
+        text: str = "done",
+        ok: bool | None = True,
+        exit_code: int | None = None,
+        actions: tuple[Action, ...] = (),
+    ) -> int:
+        return self._add("tool_result", "tool", text, call_id=call, ok=ok, exit_code=exit_code, actions=actions)
+
+    def told(self, text: str, *actions: Action) -> int:
+        return self._add("notice", "harness", text, actions=actions)
 
     def run(self, command: str, output: str = "", ok: bool | None = True, exit_code: int | None = None) -> None:
         self.result(self.call(Action("run", command=command)), output, ok, exit_code)
