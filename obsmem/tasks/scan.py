@@ -27,8 +27,8 @@ from obsmem.tasks.word_rows import paths_of
 
 Test = Callable[[bytes], bool]
 CALLS_BACK = 30  # tool calls before a result among which its own is looked for
-# Bytes that may hide any text: a letter written as an escape, a row whose value is kept as hexadecimal digits.
-_ESCAPED = late.pattern(rb'\\u00(?:3[0-9]|[4-7])|"hex":|"table":"meta"')
+_ESCAPED = late.pattern(rb"\\u00(?:3[0-9]|[4-7])")  # letters and digits, written as escapes
+_ROW = b'{"table":'  # how a record begins that is a row of a database; those of a segment are of one kind
 _RUN = late.pattern(r"[A-Za-z0-9]+")
 _FOREIGN = late.pattern("[\u0080-\ud7ff\ue000-\ufffc\U00010000-\U0010ffff]+")  # what stands in UTF-8 as it is
 _STOP_WORDS = (
@@ -112,9 +112,20 @@ def holds(needle: str) -> Test:
     if not runs:
         foreign = _FOREIGN.findall(needle)
         anchors = _written(max(foreign, key=len)) if foreign else []
-        return lambda data: not anchors or any(one in data for one in anchors) or b'"hex":' in data
+        return lambda data: not anchors or any(one in data for one in anchors) or _is_hexadecimal(data)
     anchor = max(runs, key=len).encode("ascii")
-    return lambda data: anchor in data or _ESCAPED.search(data) is not None
+    return lambda data: anchor in data or _may_hide(data)
+
+
+def _may_hide(data: bytes) -> bool:
+    """True for bytes that may hide any text: a letter written as an escape, a row whose value is kept as hexadecimal digits."""
+    if _ESCAPED.search(data) is not None:
+        return True
+    return _is_hexadecimal(data) or (data.startswith(_ROW) and b'"table":"meta"' in data)
+
+
+def _is_hexadecimal(data: bytes) -> bool:
+    return data.startswith(_ROW) and b'"hex":' in data
 
 
 def holds_words(terms: Sequence[Term]) -> Test:
@@ -126,7 +137,7 @@ def holds_words(terms: Sequence[Term]) -> Test:
 
     def test(data: bytes) -> bool:
         low = data.lower()
-        return any(one in low for one in small) or any(one in data for one in exact) or b'"hex":' in data
+        return any(one in low for one in small) or any(one in data for one in exact) or _is_hexadecimal(data)
 
     return test
 

@@ -36,6 +36,9 @@ ALL = 1 << 30  # notes
 _RUN = late.pattern(r"[A-Za-z0-9]+")
 # In a pattern without any of these, every run of letters and digits stands in what it matches.
 _UNSURE = late.pattern(r"[|()\[\]{}?*\\]")
+_ANYTHING = late.pattern(
+    r"(?:\\[wWdDsSbB]|\.)[+*]?\??"
+)  # stands for some characters or none, and says nothing of others
 
 
 class _Late(Exception):
@@ -103,7 +106,8 @@ def _looking(query: Query, may_match: bool) -> tuple[_Looking, str]:
         except (re.error, OverflowError, RecursionError) as error:
             plain, _ = _looking(query._replace(mode="exact"), may_match)
             return plain, f"{query.text!r} is no regular expression ({error}): it was looked for as it stands."
-        test = holds(_surest(query.text)) if not _UNSURE.search(query.text) else holds("")
+        plain_part = _ANYTHING.sub(" ", query.text)
+        test = holds(_surest(plain_part) if not _UNSURE.search(plain_part) else "")
         return _Looking(lambda text: _span(pattern.search(text)), test, (), pattern), ""
     needle = query.text
     pattern = re.compile(re.escape(needle))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import operator
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from obsmem.core.errors import WorkerError
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 TEXT_TOKENS = 400  # of an entry that its vector stands for
 LEAST_CHARACTERS = 12  # of a text that is worth a vector
 BATCH_TEXTS = 32  # in one call
+BATCH_TOKENS = 4_000  # in one call: a small model on two busy cores makes them well within FILL_SECONDS
 BATCH_ENTRIES = 500
 FILL_SECONDS = 30.0  # of one call in the background
 QUERY_SECONDS = 2.0  # that a search waits for the vector of its question
@@ -79,8 +80,7 @@ def fill_vectors(store: Store, deadline: float) -> int:
                 if reach >= stored.last_seq and known.get("notes") == noted:
                     break
                 texts, reach = _missing(store, stored, embedder.model, reach)
-                for start in range(0, len(texts), BATCH_TEXTS):
-                    batch = texts[start : start + BATCH_TEXTS]
+                for batch in _batches(texts):
                     if time.monotonic() >= deadline or not _make(store, stored, embedder, spending, batch):
                         return made
                     made += len(batch)
@@ -89,6 +89,21 @@ def fill_vectors(store: Store, deadline: float) -> int:
         seconds = store.config["worker_retry_minutes"] * 60
         spending.leave_alone(embedder.NAME, int((time.time() + seconds) * 1000), str(error))
     return made
+
+
+def _batches(texts: list[Text]) -> Iterator[list[Text]]:
+    """The texts in order, as many at a time as one call takes."""
+    batch: list[Text] = []
+    tokens = 0
+    for text in texts:
+        size = estimate(text.words)
+        if batch and (len(batch) == BATCH_TEXTS or tokens + size > BATCH_TOKENS):
+            yield batch
+            batch, tokens = [], 0
+        batch.append(text)
+        tokens += size
+    if batch:
+        yield batch
 
 
 def _make(store: Store, stored: StoredSession, embedder: Embedder, spending: Spending, batch: list[Text]) -> bool:
