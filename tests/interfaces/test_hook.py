@@ -200,6 +200,14 @@ def test_before_a_compaction_nothing_is_printed_and_a_block_is_left(place: Place
     assert notes(place) > 10 and "name=claude-code_PreCompact outcome=exit-0" in place.log
 
 
+def test_what_a_compaction_is_to_attend_to_stands_in_its_block_and_not_in_that_of_the_next(place: Place) -> None:
+    place.hook("claude-code", "PreCompact", given=place.payload("PreCompact-manual"))
+    asked = 'The user asked the compaction to attend to: "keep the names"'
+    assert asked in (place.notes_folder / "block.next").read_text(encoding="utf-8")
+    place.hook("claude-code", "PreCompact", given=place.payload("PreCompact-auto"))
+    assert asked not in (place.notes_folder / "block.next").read_text(encoding="utf-8")
+
+
 @posix_only
 def test_at_the_deadline_the_whole_group_is_dead_and_nothing_is_printed(
     place: Place, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
