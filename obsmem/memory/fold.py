@@ -46,6 +46,14 @@ def fold(
     for note in sorted(first.values(), key=lambda note: note.at):
         if note.id in live and note.id not in hidden:
             shown[note.text] = note
+    reasons = {}
+    for name, note in first.items():
+        if name in hidden:
+            reasons[name] = "dropped"
+        elif name not in live:
+            reasons[name] = "off the live path"
+        elif shown[note.text].id != name:
+            reasons[name] = f"equal to {shown[note.text].id}"
     first_pins: dict[str, Pin] = {}
     for pin in pins:
         first_pins.setdefault(pin.id, pin)
@@ -54,6 +62,7 @@ def fold(
         reflections=tuple(_visible_reflections(reflections, first, live, dropped_at.keys())),
         dropped=frozenset(hidden | (dropped_at.keys() - first.keys())),
         pins=tuple(first_pins.values()),
+        hidden=reasons,
     )
 
 

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from obsmem.core.clock import Clock, utc_minute
 from obsmem.core.fold import State
 from obsmem.core.ids import HANDLE_ALPHABET, shorten
-from obsmem.core.model import Block, Memory, Session
+from obsmem.core.model import Block, Memory, Reason, Session
 from obsmem.core.tokens import estimate
 from obsmem.harnesses.base import OWN_BLOCK
 from obsmem.memory.sections import (
@@ -56,12 +56,14 @@ TurnLines = Callable[[View, int], list[Line]]  # the lines of turns, each of at 
 
 
 class Section(NamedTuple):
-    """A chosen section: its lines in order of display, and a closing line about what was left out."""
+    """A chosen section: its lines in order of display, a closing line about what was left out, and that itself."""
 
     name: str
     lines: tuple[Line, ...]
     left_out: int
     rest: str
+    missed: tuple[Line, ...] = ()
+    elsewhere: tuple[Line, ...] = ()  # another section tells it
 
     def text(self) -> list[str]:
         """Heading and lines as they stand in the block."""
@@ -181,24 +183,35 @@ def _fill_all(
     sections, told, spare = [], set[int](), 0.0
     for name, lines in candidates.items():
         share = (now if name == "Now" else room * SHARES[name] + extra.get(name, 0)) + spare
+        again: list[Line] = []
         if name == "Commands":  # *Now* has told of those that judge the work
-            lines = [line for line in lines if not told.issuperset(line.seqs)]
+            lines, again = _part(lines, told)
         most = min(share, room * FILES_MOST) if name == "Files" else share
         if name == "Pins":
             lines, most = _pins(memory, view, share, room)
         section, used = _fill(name, lines, int(most), _rest(name, view, show))
         spare = share - used
         told.update(seq for line in section.lines for seq in line.seqs)
-        sections.append(section)
+        sections.append(section._replace(elsewhere=tuple(again)))
     superseded = {said.seq for said in state.instructions if said.superseded_by is not None}
     rest = int(room * NOTES_SHARE + spare - sum(extra.values()))
     if turns is not None:
         lines = _longest(TURN_LIMITS, rest - estimate("## Turns\n"), lambda limit: turns(view, limit))
+        again = []
     else:
-        lines = note_lines(memory, short, view, told, superseded)
+        lines, again = _part(note_lines(memory, short, view, superseded), told)
     name = "Notes" if turns is None else "Turns"
     section, used = _fill(name, lines, rest, _rest(name, view, show))
-    return [*sections, section], rest - used
+    return [*sections, section._replace(elsewhere=tuple(again))], rest - used
+
+
+def _part(lines: Sequence[Line], told: set[int]) -> tuple[list[Line], list[Line]]:
+    """The lines that say something new, and those that stand on entries of which other sections tell."""
+    fresh: list[Line] = []
+    again: list[Line] = []
+    for line in lines:
+        (again if line.seqs and told.issuperset(line.seqs) else fresh).append(line)
+    return fresh, again
 
 
 def _longest(limits: Sequence[int], share: int, lines_at: Callable[[int], list[Line]]) -> list[Line]:
@@ -222,16 +235,19 @@ def _fill(name: str, lines: Sequence[Line], budget: int, rest: str) -> tuple[Sec
     """Choose lines by rank while they fit (one that does not fit is passed over), then put them in order."""
     room = budget - estimate(f"## {name}\n")
     chosen: list[Line] = []
+    missed: list[Line] = []
     wanted = sorted(lines, key=lambda line: line.rank)
     reserve = estimate(rest + "\n") if sum(line.cost for line in wanted) > room else 0
     for line in wanted:
         if line.cost <= room - reserve:
             chosen.append(line)
             room -= line.cost
+        else:
+            missed.append(line)
     left_out = len(lines) - len(chosen)
     used = budget - room + (reserve if left_out else 0) if chosen or left_out else 0
     ordered = tuple(sorted(chosen, key=lambda line: line.order))
-    return Section(name, ordered, left_out, rest.format(left_out)), used
+    return Section(name, ordered, left_out, rest.format(left_out), tuple(missed)), used
 
 
 def _pack(
@@ -263,7 +279,24 @@ def _pack(
         tuple(left),
         nonce,
         costs,
+        reasons_of(sections),
     )
+
+
+def reasons_of(sections: Sequence[Section]) -> tuple[Reason, ...]:
+    """Why each line stands in a block, in order of display; then why others do not, what would have come next first."""
+    shown = [_reason(section, line, "shown") for section in sections for line in section.lines]
+    missed = [
+        _reason(section, line, "superseded, no room" if section.name == "Notes" and line.rank[0] else "no room")
+        for section in sections
+        for line in section.missed
+    ]
+    again = [_reason(section, line, "told elsewhere") for section in sections for line in section.elsewhere]
+    return (*shown, *missed, *again)
+
+
+def _reason(section: Section, line: Line, why: str) -> Reason:
+    return Reason(section.name, why, line.text, tuple(map(float, line.rank)), line.cost, line.ids, line.seqs)
 
 
 def delivery_mark(session: Session, text: str, key: bytes) -> str:

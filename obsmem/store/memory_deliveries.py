@@ -1,6 +1,7 @@
 """The part of ``memory.db`` about blocks: which were left for delivery, which parts a transcript shows, what was decided.
 
-Invariant: a row says what happened once; nothing here is changed afterwards.
+Invariant: a row says what happened once, and is not changed afterwards; but of routine decisions that were taken again and
+again with no other in between only the newest stands, with how often and since when.
 """
 
 from __future__ import annotations
@@ -8,11 +9,13 @@ from __future__ import annotations
 import json
 import sqlite3
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from obsmem.core.decisions import Decision
 from obsmem.store.schema import transaction
+
+ROUTINES = 12  # the newest decisions of a session among which one like it is looked for
 
 
 class Deliveries:
@@ -47,13 +50,53 @@ class Deliveries:
         )
         return [(row[0], row[1], row[2], row[3]) for row in rows]
 
-    def record_decision(self, session: str, what: str, why: str, numbers: Mapping[str, Any] | None = None) -> None:
-        """Note what was decided about a session (a key of ``core.decisions.DECISIONS``), and the numbers it turned on."""
+    def record_decision(
+        self, session: str, what: str, why: str, numbers: Mapping[str, Any] | None = None, *, routine: bool = False
+    ) -> None:
+        """Note what was decided about a session (a key of ``core.decisions.DECISIONS``), and the numbers it turned on.
+
+        A ``routine`` decision takes the place of the one like it (same ``what`` and ``why``) that was taken since the last one
+        that was not routine, and keeps its count (``times``) and where that began (``first_at``, ``first_seq``)."""
+        now, said = int(time.time() * 1000), dict(numbers or {})
         with transaction(self.connection):
+            if routine:
+                said["routine"] = True
+                before = self._routine(session, what, why)
+                if before is not None:
+                    number, at, old = before
+                    if said.items() <= old.items():  # nothing changed, not even the place in the record
+                        return
+                    said["times"] = old.get("times", 1) + 1
+                    said["first_at"] = old.get("first_at", at)
+                    said["first_seq"] = old.get("first_seq", old.get("seq", -1))
+                    self.connection.execute("DELETE FROM decisions WHERE no=?", (number,))
             self.connection.execute(
                 "INSERT INTO decisions(session, at, what, why, numbers) VALUES(?,?,?,?,?)",
-                (session, int(time.time() * 1000), what, why, json.dumps(numbers or {}, sort_keys=True)),
+                (session, now, what, why, json.dumps(said, sort_keys=True)),
             )
+
+    def _routine(self, session: str, what: str, why: str) -> tuple[int, int, dict[str, Any]] | None:
+        """(no, at, numbers) of the routine decision of this kind after the last one that was none."""
+        rows = self.connection.execute(
+            "SELECT no, at, what, why, numbers FROM decisions WHERE session=? ORDER BY no DESC LIMIT ?",
+            (session, ROUTINES),
+        )
+        for number, at, found, reason, text in rows:
+            numbers = json.loads(text)
+            if not numbers.get("routine"):
+                return None
+            if (found, reason) == (what, why):
+                return number, at, numbers
+        return None
+
+    def prune_decisions(self, before: int, kinds: Iterable[str]) -> int:
+        """Remove the decisions of these kinds that were taken before a time (milliseconds); returns how many."""
+        wanted = list(kinds)
+        where = f"at<? AND what IN ({','.join('?' * len(wanted))})"
+        if not self.connection.execute(f"SELECT 1 FROM decisions WHERE {where} LIMIT 1", (before, *wanted)).fetchone():
+            return 0
+        with transaction(self.connection):
+            return self.connection.execute(f"DELETE FROM decisions WHERE {where}", (before, *wanted)).rowcount
 
     def decisions(self, session: str, since: int = 0, until: int = 1 << 62) -> list[Decision]:
         """What was decided about a session between two times (milliseconds, inclusive), in order."""

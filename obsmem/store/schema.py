@@ -130,7 +130,11 @@ def _migrate(connection: sqlite3.Connection, path: str, migrations: Sequence[Mig
 
 @contextmanager
 def transaction(connection: sqlite3.Connection) -> Iterator[None]:
-    """A write transaction that takes its lock at once, so that it never fails half-way for want of it."""
+    """A write transaction that takes its lock at once, so that it never fails half-way for want of it. Within another one
+    it is a part of that."""
+    if connection.in_transaction:
+        yield
+        return
     connection.execute("BEGIN IMMEDIATE")
     try:
         yield

@@ -13,7 +13,7 @@ import time
 from typing import NamedTuple
 
 from obsmem.core.clock import Clock
-from obsmem.core.decisions import SECOND_TRY
+from obsmem.core.decisions import DELIVER, SECOND_TRY
 from obsmem.harnesses import load
 from obsmem.memory.render import CLOSE, PART_BYTES
 from obsmem.store.archive import StoredSession
@@ -23,6 +23,7 @@ from obsmem.system.blockfile import CURRENT, DUE, DUE_SECONDS, KEPT, NEXT, RESUM
 from obsmem.system.files import read_bytes, remove, write_atomic
 from obsmem.system.state import OPEN_FILE
 from obsmem.tasks.called import command
+from obsmem.tasks.decide import decide
 from obsmem.tasks.store import Store
 
 _ANSWERED = (
@@ -133,10 +134,13 @@ def settle(store: Store, stored: StoredSession) -> Delivery:
             remove(mark)
         return found
     if found.state in ("none", "whole"):
+        if os.path.exists(mark):
+            _decide_arrival(store, stored, found)
         for name in (mark, os.path.join(folder, RETRY), os.path.join(folder, RESUME)):
             remove(name)
         return found
     leave_for_resume(folder)
+    _decide_arrival(store, stored, found)
     if found.state == "missing" and not found.offered:
         _offer(store, stored, found, occasion)
     elif found.state == "partial":
@@ -149,6 +153,17 @@ def settle(store: Store, stored: StoredSession) -> Delivery:
     return newest_delivery(store, stored)
 
 
+def _decide_arrival(store: Store, stored: StoredSession, found: Delivery) -> None:
+    """Write down, once for each compaction, whether its block was found in the transcript."""
+    arrived = {"whole": "arrived whole", "partial": "arrived in part", "missing": "did not arrive"}.get(found.state)
+    why = f"{arrived} behind {_about(found.boundary)}"
+    if arrived is not None and not store.memory.decided(stored.session.handle, DELIVER, why):
+        decide(
+            store, stored, DELIVER, why, compaction=found.compaction, delivery=found.delivery, found=len(found.parts),
+            of=found.of,
+        )  # fmt: skip
+
+
 def leave_for_resume(folder: str) -> None:
     """Leave the newest rendering for a resumed session, once for each rendering."""
     if blockfile.read(os.path.join(folder, NEXT))[1]:
@@ -158,9 +173,12 @@ def leave_for_resume(folder: str) -> None:
 def _offer(store: Store, stored: StoredSession, found: Delivery, occasion: str) -> None:
     """Leave part 1 of the lost delivery for the next prompt."""
     folder = store.folder_of(stored)
-    # Decided before it is offered: killed in between, the second try is lost, and never given twice.
-    store.memory.record_decision(stored.session.handle, SECOND_TRY, _about(found.boundary))
     delivery, parts = _lost(folder, occasion)
+    # Decided before it is offered: killed in between, the second try is lost, and never given twice.
+    decide(
+        store, stored, SECOND_TRY, _about(found.boundary), compaction=found.compaction, delivery=delivery,
+        parts=len(parts),
+    )  # fmt: skip
     if parts:
         text = first_part(parts, f"`{command()} block {stored.session.handle}` prints the other parts.")
         blockfile.write_block(os.path.join(folder, RETRY), delivery, (text,))

@@ -19,6 +19,7 @@ from obsmem.store.memory_pins import StoredPin
 from obsmem.store.schema import transaction
 from obsmem.system.files import remove
 from obsmem.system.paths import session_folder
+from obsmem.tasks.decide import prune
 from obsmem.tasks.entries import find_entry, read_entries
 from obsmem.tasks.fork import drop_fork_files
 from obsmem.tasks.remember import descendants
@@ -182,10 +183,12 @@ def undo_forget(store: Store, harness: str, session_id: str) -> bool:
 
 
 def apply_retention(store: Store, now: int) -> int:
-    """Remove the raw bytes of sessions that have not grown for ``retention_days``; returns how many bytes.
+    """Remove the raw bytes of sessions that have not grown for ``retention_days``; returns how many bytes. Old decisions
+    go, too, whatever the configuration says.
 
     With ``retention_keep: cited`` the segments stay that hold an entry which a note cites.
     """
+    prune(store, now)
     days = store.config["retention_days"]
     if days <= 0:
         return 0

@@ -9,44 +9,33 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
-from typing import NamedTuple
+from typing import Any
 
 from obsmem.core.clock import Clock
+from obsmem.core.decisions import OBSERVE, WAIT
 from obsmem.core.errors import StoreError, WorkerError
 from obsmem.core.model import Card, Chunk, Reply
-from obsmem.memory import drop, observe, reflect
-from obsmem.memory.chunk import SMALLEST_CAP, WINDOW_SHARE, chunk_cap, select
-from obsmem.memory.lines import pool
+from obsmem.memory import observe
+from obsmem.memory.chunk import SMALLEST_CAP, chunk_cap, select
 from obsmem.memory.observe import Accepted
 from obsmem.memory.repair import judge
 from obsmem.store.archive import StoredSession
 from obsmem.store.memory import WorkerCall
 from obsmem.store.memory_coverage import Gap
+from obsmem.store.schema import transaction
 from obsmem.tasks.ask import ask, cascade, window_of
 from obsmem.tasks.cards import cards_of, split_cards
+from obsmem.tasks.decide import DUE, EVERYTHING, FAST, FORK, NO_TIME_LEFT, NOT_DUE, NOTHING_LEFT, decide
 from obsmem.tasks.entries import read_entries
+from obsmem.tasks.reflect import Done as Done  # also imported from here
+from obsmem.tasks.reflect import memory_cap, reflect_and_drop
 from obsmem.tasks.remember import remember
 from obsmem.tasks.store import Store
 from obsmem.workers.base import Worker
 
 STATE_CARDS = 400  # cards before a stretch that a worker is given: enough to know what was failing before
-
-
-class Done(NamedTuple):
-    """What the passes did: stretches, notes, rejected proposals, gaps, reflections, drops."""
-
-    stretches: int = 0
-    notes: int = 0
-    rejected: int = 0
-    gaps: int = 0
-    reflections: int = 0
-    drops: int = 0
-
-    def plus(self, other: Done) -> Done:
-        """The sum, field by field."""
-        return Done(*(a + b for a, b in zip(self, other, strict=True)))
 
 
 def observe_clock(store: Store, stored: StoredSession, covered: int) -> int:
@@ -75,28 +64,37 @@ def run_passes(
     gaps: bool = True,
     deadline: float = float("inf"),
     told: Callable[[Done], None] | None = None,
+    team: list[Worker] | None = None,
 ) -> Done:
     """Observe what is due, and reflect and drop when their clock says so.
 
     ``drain`` observes everything to the end, whatever the clock. ``fast`` asks only the extractive worker. ``gaps``
     tries the gaps once more, first. ``deadline`` (of time.monotonic) ends the work early; what is left stays due.
-    ``told`` hears of each stretch.
+    ``told`` hears of each stretch. ``team`` is asked in place of those that the configuration names.
     """
-    team = cascade(store, fast=fast, model=stored.session.model)
+    team = cascade(store, fast=fast, model=stored.session.model) if team is None else team
     _observe_parent(store, stored, team, clock, deadline)
     cards = cards_of(store, stored)
-    done = _fill_gaps(store, stored, cards, team, clock) if gaps else Done()
+    run: dict[str, Any] = {"mode": FAST if drain and fast else EVERYTHING if drain else DUE}
+    done = _fill_gaps(store, stored, cards, team, clock, run) if gaps else Done()
+    why = NO_TIME_LEFT
     while time.monotonic() < deadline:
         covered = store.memory.covered_to(stored.session.handle)
-        if not drain and observe_clock(store, stored, covered) < store.config["observe_after_tokens"]:
-            break
-        step = _observe(store, stored, cards, covered, team, clock)
+        if not drain:
+            threshold = store.config["observe_after_tokens"]
+            run.update(clock=observe_clock(store, stored, covered), threshold=threshold)
+            if run["clock"] < threshold:
+                why = NOT_DUE
+                break
+        step = _observe(store, stored, cards, covered, team, clock, run)
         if step is None:
+            why = NOTHING_LEFT
             break
         done = done.plus(step)
-        done = done.plus(_reflect_and_drop(store, stored, cards, team, clock))
+        done = done.plus(reflect_and_drop(store, stored, cards, team, clock))
         if told is not None:
             told(done)
+    decide(store, stored, WAIT, why, routine=True, covered=store.memory.covered_to(stored.session.handle), **run)
     return done
 
 
@@ -109,10 +107,18 @@ def _observe_parent(store: Store, stored: StoredSession, team: list[Worker], clo
     if store.memory.covered_to(point[0]) >= point[1]:
         return
     _observe_parent(store, parent, team, clock, deadline)
-    cards = cards_of(store, parent)
+    observe_up_to(store, parent, point[1], team, clock, deadline)
+
+
+def observe_up_to(
+    store: Store, stored: StoredSession, last: int, team: list[Worker], clock: Clock, deadline: float = float("inf")
+) -> None:
+    """Observe a session up to seq ``last``, where a fork begins, whatever its clock says."""
+    cards = cards_of(store, stored)
+    run = {"mode": FORK, "up_to": last}
     while time.monotonic() < deadline:
-        covered = store.memory.covered_to(point[0])
-        if covered >= point[1] or _observe(store, parent, cards, covered, team, clock, point[1]) is None:
+        covered = store.memory.covered_to(stored.session.handle)
+        if covered >= last or _observe(store, stored, cards, covered, team, clock, run, last) is None:
             return
 
 
@@ -139,11 +145,11 @@ def _observe(
     covered: int,
     team: list[Worker],
     clock: Clock,
+    run: Mapping[str, Any],
     up_to: int | None = None,
 ) -> Done | None:
     """Observe one stretch (ending at ``up_to`` at the latest); None where nothing is left. Where somebody else was
     faster, nothing was done."""
-    handle = stored.session.handle
     last = covered
 
     def observe_at_most(cap: int) -> Done | None:
@@ -152,17 +158,25 @@ def _observe(
         if chunk is None:
             return None
         last = chunk.last_seq
-        return _observe_chunk(store, stored, cards, covered, (covered + 1, last), chunk, team, clock)
+        return _observe_chunk(store, stored, cards, covered, (covered + 1, last), chunk, team, clock, run)
 
     try:
         return _shrinking(store, team, observe_at_most)
     except StoreError as error:  # bytes that are gone or damaged: what stands behind them must not wait for ever
         last = _last_unreadable(store, stored, covered + 1)
-        reason = str(error)
+        reason, why = str(error), "the bytes are gone or damaged"
     except WorkerError as error:
-        reason = str(error)
-    committed = store.memory.commit_gap(handle, covered, covered + 1, last, reason[:200])
-    return Done(gaps=int(committed))
+        reason, why = str(error), "nobody answered"
+    return Done(gaps=int(leave_gap(store, stored, covered, last, reason[:200], why, **run)))
+
+
+def leave_gap(store: Store, stored: StoredSession, covered: int, last: int, reason: str, why: str, **run: Any) -> bool:
+    """Make a gap of what follows ``covered`` up to ``last``; False where somebody else was faster."""
+    with transaction(store.memory.connection):
+        committed = store.memory.commit_gap(stored.session.handle, covered, covered + 1, last, reason)
+        if committed:
+            decide(store, stored, OBSERVE, why, **run, first=covered + 1, last=last, outcome="gap")
+    return committed
 
 
 def _shrinking(store: Store, team: list[Worker], work: Callable[[int], Done | None]) -> Done | None:
@@ -188,7 +202,9 @@ def _last_unreadable(store: Store, stored: StoredSession, first: int) -> int:
     return stored.last_seq
 
 
-def _fill_gaps(store: Store, stored: StoredSession, cards: list[Card], team: list[Worker], clock: Clock) -> Done:
+def _fill_gaps(
+    store: Store, stored: StoredSession, cards: list[Card], team: list[Worker], clock: Clock, run: Mapping[str, Any]
+) -> Done:
     """Try once more to observe what could not be observed. What fails again stays a gap."""
     handle, done = stored.session.handle, Done()
 
@@ -199,7 +215,7 @@ def _fill_gaps(store: Store, stored: StoredSession, cards: list[Card], team: lis
         whole = not any(True for _ in store.archive.observable(stored.no, chunk.last_seq + 1, gap.last_seq))
         stretch = (gap.first_seq, gap.last_seq if whole else chunk.last_seq)
         covered = store.memory.covered_to(handle)
-        return _observe_chunk(store, stored, cards, covered, stretch, chunk, team, clock)
+        return _observe_chunk(store, stored, cards, covered, stretch, chunk, team, clock, {**run, "gap": True})
 
     for gap in store.memory.gaps(handle):
         try:
@@ -218,14 +234,32 @@ def _observe_chunk(
     chunk: Chunk,
     team: list[Worker],
     clock: Clock,
+    run: Mapping[str, Any],
 ) -> Done:
     """Observe one stretch and commit what holds; nothing is done if it was covered meanwhile. Raises WorkerError."""
     accepted, call = ask_about(store, stored, cards, stretch, chunk, team, clock)
     first, last = stretch
-    shown = shown_hash(chunk)
-    if not store.memory.commit_stretch(call, covered, first, last, shown, accepted.notes, accepted.refuted):
-        return Done()
-    return Done(1, len(accepted.notes), len(accepted.rejected))
+    with transaction(store.memory.connection):
+        committed = store.memory.commit_stretch(
+            call, covered, first, last, shown_hash(chunk), accepted.notes, accepted.refuted
+        )
+        decide(
+            store, stored, OBSERVE, _why_observed(run), **run, first=first, last=last, entries=len(chunk.entries),
+            tokens=chunk.tokens, cap=chunk.cap, worker=call.worker, outcome="committed" if committed else "late",
+            notes=len(accepted.notes), rejected=len(accepted.rejected), refuted=len(accepted.refuted),
+            tokens_in=call.tokens_in, tokens_out=call.tokens_out,
+        )  # fmt: skip
+    return Done(1, len(accepted.notes), len(accepted.rejected)) if committed else Done()
+
+
+def _why_observed(run: Mapping[str, Any]) -> str:
+    """In a few words, why an observer call was due."""
+    if run.get("gap"):
+        return "a gap is tried again"
+    return {
+        DUE: "the clock has reached its threshold", EVERYTHING: "everything is wanted", FAST: "a compaction comes",
+        FORK: "a fork begins behind it",
+    }[run["mode"]]  # fmt: skip
 
 
 def ask_about(
@@ -256,72 +290,7 @@ def ask_about(
     return accepted, call._replace(items=len(accepted.notes), rejected=len(accepted.rejected))
 
 
-def memory_cap(store: Store, team: list[Worker]) -> int:
-    """The most tokens of earlier memory that a request holds: what the user says, and no more than a fifth of the window
-    of whoever is asked."""
-    most = int(store.config["memory_max_tokens"])
-    window = window_of(store, team)
-    return min(most, window // WINDOW_SHARE) if window else most
-
-
 def shown_hash(chunk: Chunk) -> str:
     """What is kept of what a call was shown: its cap and the hash of its text, which selecting the stretch again under
     that cap must give."""
     return f"{chunk.cap}:{hashlib.sha256(chunk.text.encode('utf-8', 'surrogatepass')).hexdigest()}"
-
-
-def _reflect_and_drop(store: Store, stored: StoredSession, cards: list[Card], team: list[Worker], clock: Clock) -> Done:
-    """Reflect when enough was observed since the last time, then drop when the pool is over its target."""
-    handle = stored.session.handle
-    covered = store.memory.covered_to(handle)
-    examined = store.memory.progress(handle, "reflect")
-    observed = store.archive.observable_tokens(stored.no, examined) - store.archive.observable_tokens(
-        stored.no, covered
-    )
-    if observed < store.config["reflect_after_tokens"]:
-        return Done()
-    memory = remember(store, stored)
-    if not memory.notes:
-        return Done()
-    seen, _ = split_cards(cards, covered + 1, covered)
-    cap = memory_cap(store, team)
-    try:
-        reply, call = ask(store, team, reflect.build(memory, seen, handle, cap, clock), examined + 1, covered)
-    except WorkerError:
-        return Done()
-    accepted = reflect.accept(reply, memory.notes, memory.reflections)
-    reflections = accepted.reflections
-    call = call._replace(items=len(reflections))
-    committed = store.memory.commit_reflections(
-        call, reflections, covered, expected=examined, replaced=accepted.replaced
-    )
-    if not committed:
-        return Done()
-    dropped = _drop(store, stored, seen, team, clock, covered, len(reflections))
-    return Done(reflections=len(reflections), drops=dropped)
-
-
-def _drop(
-    store: Store, stored: StoredSession, seen: list[Card], team: list[Worker], clock: Clock, covered: int, fresh: int
-) -> int:
-    """Retire what is safe to retire; returns how many notes."""
-    handle = stored.session.handle
-    memory = remember(store, stored)
-    target = store.config["pool_target_tokens"]
-    tokens = pool(memory.notes)
-    if not drop.should_run(tokens, target, fresh):
-        return 0
-    tiers = reflect.tiers(memory.notes, memory.reflections)
-    allowed = drop.droppable(memory.notes, tiers, strict=not fresh)
-    most = min(len(allowed), drop.limit(len(memory.notes), tokens, target))
-    if most <= 0:
-        return 0
-    cap = memory_cap(store, team)
-    request = drop.build(memory._replace(notes=allowed), handle, most, target, cap, clock)._replace(state=tuple(seen))
-    try:
-        reply, call = ask(store, team, request, 0, covered)
-    except WorkerError:
-        return 0
-    chosen = drop.select(drop.accept(reply.items), allowed, tiers, most)
-    store.memory.commit_drops(call._replace(items=len(chosen)), chosen, "retired by the dropper", covered)
-    return len(chosen)

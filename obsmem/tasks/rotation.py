@@ -10,6 +10,7 @@ import os
 from typing import NamedTuple
 
 from obsmem.core.clock import Clock
+from obsmem.core.decisions import ROTATE
 from obsmem.core.errors import NotFound, UsageError
 from obsmem.store.archive import StoredSession
 from obsmem.store.archive_schema import KIND_CODES, SPEAKER_CODES
@@ -17,6 +18,7 @@ from obsmem.store.memory_rotations import CANCELLED, EXPIRED, TAKEN, Rotation
 from obsmem.system import blockfile
 from obsmem.system.blockfile import CURRENT, KEPT_HANDOFF
 from obsmem.system.handoff_file import drop, handoff_path, leave_handoff, renew_handoff, waits
+from obsmem.tasks.decide import decide
 from obsmem.tasks.handoff import handoff_block
 from obsmem.tasks.store import Store
 
@@ -51,6 +53,7 @@ def rotate(store: Store, stored: StoredSession, style: str, clock: Clock, *, for
     if _waiting(store, stored) is None and not force:  # one that is marked stays so, whatever its age
         turns, changed = _turns_since(store, stored)
         if turns < LEAST_TURNS:
+            decide(store, stored, ROTATE, "refused: too few turns", turns=turns, least=LEAST_TURNS)
             since = " since it last handed over or was handed something" if changed else ""
             raise UsageError(
                 f"Session {handle} has {turns} of the {LEAST_TURNS} turns{since} after which rotating is worth it: a fresh "
@@ -63,6 +66,10 @@ def rotate(store: Store, stored: StoredSession, style: str, clock: Clock, *, for
     if other is not None and other.no != mark.no:  # one handoff waits in a workspace: the one that was asked for last
         store.memory.end_rotation(other.no, CANCELLED)
     leave_handoff(_path(store, stored), block.nonce, block.parts)
+    decide(
+        store, stored, ROTATE, "marked: the next fresh session goes on", style=style, forced=force, least=LEAST_TURNS,
+        turns=_turns_since(store, stored)[0], delivery=block.nonce, tokens=block.tokens,
+    )  # fmt: skip
     return store.memory.waiting_rotation(handle) or mark
 
 
@@ -87,6 +94,7 @@ def cancel_rotation(store: Store, stored: StoredSession) -> Rotation:
     if _is_owner(store, stored, mark):
         drop(_path(store, stored))
     store.memory.end_rotation(mark.no, CANCELLED)
+    decide(store, stored, ROTATE, "taken back")
     return mark
 
 
@@ -129,7 +137,9 @@ def _waiting(store: Store, stored: StoredSession) -> Rotation | None:
     mark, path = store.memory.waiting_rotation(stored.session.handle), _path(store, stored)
     if mark is None or waits(path):
         return mark
-    store.memory.end_rotation(mark.no, EXPIRED if os.path.exists(path) else TAKEN)
+    ended = EXPIRED if os.path.exists(path) else TAKEN
+    store.memory.end_rotation(mark.no, ended)
+    decide(store, stored, ROTATE, f"no longer waits: {ended}")
     drop(path)
     return None
 
@@ -146,6 +156,7 @@ def link_rotation(store: Store, stored: StoredSession) -> None:
         mark = store.memory.rotation_of_delivery(delivery)
         if mark is not None and mark.session != handle and not mark.successor:
             store.memory.end_rotation(mark.no, TAKEN, handle)
+            decide(store, stored, ROTATE, "goes on where another stopped", predecessor=mark.session, delivery=delivery)
             return
 
 

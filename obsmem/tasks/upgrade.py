@@ -8,6 +8,7 @@ again.
 from __future__ import annotations
 
 import time
+from typing import Any
 
 from obsmem.core.clock import Clock
 from obsmem.core.decisions import UPGRADE
@@ -15,8 +16,10 @@ from obsmem.core.errors import StoreError, WorkerError
 from obsmem.memory.repair import judge
 from obsmem.store.archive import StoredSession
 from obsmem.store.memory_coverage import Stretch
+from obsmem.store.schema import transaction
 from obsmem.tasks.ask import cascade
 from obsmem.tasks.cards import cards_of
+from obsmem.tasks.decide import decide
 from obsmem.tasks.observe import Done, ask_about, next_chunk, shown_hash
 from obsmem.tasks.store import Store
 
@@ -47,11 +50,15 @@ def upgrade(store: Store, stored: StoredSession, clock: Clock, deadline: float) 
         except (WorkerError, StoreError):
             break  # nobody can be asked now; the next run tries again
         if judge(accepted).good:
-            if store.memory.replace_stretch(call, stretch, accepted.notes):
+            with transaction(store.memory.connection):
+                replaced = store.memory.replace_stretch(call, stretch, accepted.notes)
+                numbers: dict[str, Any] = {"notes": len(accepted.notes), "before": len(old), "worker": call.worker}
+                decide(store, stored, UPGRADE, name, outcome="replaced" if replaced else "late", **numbers)
+            if replaced:
                 done = done.plus(Done(1, len(accepted.notes), len(accepted.rejected)))
         else:
             store.memory.record_call(call)
-            store.memory.record_decision(stored.session.handle, UPGRADE, name)
+            decide(store, stored, UPGRADE, name, outcome="no better", before=len(old), worker=call.worker)
     return done
 
 
