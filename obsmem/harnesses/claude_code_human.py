@@ -16,6 +16,7 @@ from obsmem.core.model import Action
 from obsmem.harnesses.base import OWN_BLOCK
 from obsmem.harnesses.claude_code_sheet import Sheet, text_of
 from obsmem.harnesses.claude_code_tools import notice_actions
+from obsmem.harnesses.own_block import apart
 
 BASH_TOOL = "Bash"
 
@@ -72,7 +73,11 @@ def may_be_human(record: Mapping[str, Any]) -> bool:
 def add_user_text(sheet: Sheet, text: str, record: Mapping[str, Any]) -> None:
     """Add a text of role user: the human's words apart from all that the harness put around them."""
     if OWN_BLOCK in text:
-        sheet.notice(text)
+        for own, words in apart(text):
+            if own:
+                sheet.notice(words)
+            else:
+                add_user_text(sheet, words, record)
         return
     start = text[:_LONGEST_OPENING].lstrip()
     if start.startswith("<"):

@@ -25,6 +25,7 @@ from obsmem.harnesses.codex_tools import (
     tool_search_output,
     web_search_call,
 )
+from obsmem.harnesses.own_block import apart
 
 # The harness writes these with role "user"; nobody typed them.
 INJECTED = (
@@ -150,7 +151,9 @@ def _message(payload: Payload, stamp: Any, first: int) -> list[Entry]:
             continue
         block = first + len(found)
         if role == "user":
-            found.append(_user_text(payload, text, stamp, block))
+            found += [
+                _user_text(payload, words, stamp, block + number) for number, (_, words) in enumerate(apart(text))
+            ]
         elif role == "assistant":
             found.append(_proposing(_entry(payload, "assistant", "agent", text, stamp, block)))
         else:
@@ -172,8 +175,12 @@ def _reasoning(payload: Payload, stamp: Any, first: int) -> list[Entry]:
 def _user_message(payload: Payload, stamp: Any, first: int) -> list[Entry]:
     text = payload.get("message")
     # Automations write such an event for their own prompts; any other text is taken for typed.
-    plain = payload.get("kind") in (None, "plain") and not is_fragment(text)
-    found = _said(payload, "user" if plain else "notice", "human" if plain else "harness", text, stamp, first)
+    plain = payload.get("kind") in (None, "plain")
+    found: list[Entry] = []
+    for _, words in apart(text) if isinstance(text, str) else ():
+        human = plain and not is_fragment(words)
+        kind, speaker = ("user", "human") if human else ("notice", "harness")
+        found += _said(payload, kind, speaker, words, stamp, first + len(found))  # type: ignore[arg-type]
     found = [_accepting(said) if said.kind == "user" else said for said in found]
     images = payload.get("local_images")
     if isinstance(images, list) and images:

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from obsmem.core.model import Entry, EntryKind, Speaker
 from obsmem.harnesses.base import OWN_BLOCK, exit_code_in, flatten, parse_time
 from obsmem.harnesses.opencode_actions import actions, notice_actions
+from obsmem.harnesses.own_block import apart
 
 Finding = Entry | str
 
@@ -85,9 +86,10 @@ def _said(part: Mapping[str, Any], voice: Voice) -> Iterator[Finding]:
     if not text.strip():
         yield "empty text"
         return
-    kind, speaker = _speaker(part, voice, text)
-    told = notice_actions(text) if kind == "notice" else ()
-    yield Entry(-1, _text(part, "id"), kind, speaker, text, at=moment(part, "start", voice.at), actions=told)
+    for _, words in apart(text):
+        kind, speaker = _speaker(part, voice, words)
+        told = notice_actions(words) if kind == "notice" else ()
+        yield Entry(-1, _text(part, "id"), kind, speaker, words, at=moment(part, "start", voice.at), actions=told)
 
 
 def _speaker(part: Mapping[str, Any], voice: Voice, text: str) -> tuple[EntryKind, Speaker]:
@@ -167,8 +169,16 @@ def _file(part: Mapping[str, Any], voice: Voice) -> Iterator[Finding]:
         yield "empty file"
 
 
+_AUTOMATIC, _BY_HAND = "automatic", "by hand"
+
+
+def trigger_of(boundary: str) -> str:
+    """``auto`` or ``manual``, by a boundary's text as ``_compaction`` writes it; '' for another."""
+    return "auto" if _AUTOMATIC in boundary else "manual" if _BY_HAND in boundary else ""
+
+
 def _compaction(part: Mapping[str, Any], voice: Voice) -> Iterator[Finding]:
-    how = "automatic" if part.get("auto") else "by hand"
+    how = _AUTOMATIC if part.get("auto") else _BY_HAND
     overflow = ", on overflow" if part.get("overflow") else ""
     text = f"compaction ({how}{overflow})"
     yield Entry(-1, _text(part, "id"), "boundary", "harness", text, at=voice.at)
