@@ -6,6 +6,7 @@ entry (``id`` '') is this program's own.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from obsmem.core.model import Action
@@ -80,28 +81,43 @@ class Draft(NamedTuple):
 
 
 class Command(NamedTuple):
-    """A program to run in the fork's folder, and a text that its output must hold."""
+    """A program to run in the fork's folder. ``wrong`` says of its standard output what is off, '' for nothing. ``lines`` go
+    to its standard input, which stays open until ``enough`` of its output has come. ``name`` is what people call it,
+    ``environment`` is for it alone."""
 
+    name: str
     arguments: tuple[str, ...]
-    expected: str = ""
+    wrong: Callable[[str], str]
+    lines: tuple[str, ...] = ()
+    enough: Callable[[str], bool] | None = None
+    environment: Mapping[str, str] = {}
 
 
 class Written(NamedTuple):
     """What was written. ``session`` is the harness's id of it ('' where the file is no session); ``source`` the (path,
-    session id) that it is read from; ``bring`` what makes the harness take it over, if it must, and ``check`` what shows that it has it; ``offers`` are the
-    shell lines that go on with it."""
+    session id) that it is read from; ``bring`` what makes the harness take it over, if it must; ``checks`` are what shows
+    that its program has it, without asking a model; ``offers`` are the shell lines that go on with it."""
 
     path: str
     session: str
     source: tuple[str, str]
     offers: tuple[str, ...]
     bring: Command | None = None
-    check: Command | None = None
+    checks: tuple[Command, ...] = ()
 
 
 def all_words(turn: Turn) -> list[Words]:
     """What was said in a turn, by whomever."""
     return [*turn.prompt, *(step for step in turn.steps if isinstance(step, Words))]
+
+
+def unsaid(turns: Sequence[Turn], said: str) -> str:
+    """The id of the first words of these turns that are not all in a text, line by line; '' where it holds every one."""
+    for turn in turns:
+        for words in all_words(turn):
+            if not all(line.strip() in said for line in words.text.split("\n")):
+                return words.id
+    return ""
 
 
 def tool_uses(turn: Turn) -> list[ToolUse]:

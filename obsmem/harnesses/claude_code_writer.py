@@ -14,7 +14,7 @@ import uuid
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from obsmem.core.turns import Draft, ToolUse, Words, Written
+from obsmem.core.turns import Command, Draft, ToolUse, Words, Written
 from obsmem.harnesses import forks
 from obsmem.system.files import write_new
 
@@ -55,7 +55,28 @@ def write_session(draft: Draft, home: str) -> Written:
     lines = _Lines(draft, session)
     lines.write()
     write_new(path, "".join(lines.lines).encode("utf-8", "replace"))
-    return Written(path, session, (path, ""), (forks.shell_line(draft.folder, "claude", "--resume", session),))
+    line = forks.shell_line(draft.folder, "claude", "--resume", session)
+    return Written(path, session, (path, ""), (line,), checks=(_resuming(session),))
+
+
+def _resuming(session: str) -> Command:
+    """The command that loads a session and then runs ``/cost``, which Claude Code answers by itself. Nothing is kept of it,
+    and with the one kind of login that ``--bare`` takes left out, no model could be asked."""
+
+    def wrong(said: str) -> str:
+        try:
+            ended = json.loads(said)
+        except ValueError:
+            return f"it said {said[-200:]!r}"
+        return "" if ended.get("is_error") is False and not ended.get("num_turns") else str(ended.get("result"))[:200]
+
+    quiet = ("--bare", "--setting-sources", "", "--fork-session", "--no-session-persistence", "--output-format", "json")
+    return Command(
+        "claude --resume",
+        ("claude", "-p", "--resume", session, *quiet, "/cost"),
+        wrong,
+        environment={"ANTHROPIC_API_KEY": "", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1"},
+    )
 
 
 class _Lines:
@@ -143,9 +164,11 @@ def tool_and_input(use: ToolUse) -> tuple[str, dict[str, Any]]:
     if action is None:
         return forks.plain_name(use), {"input": forks.call_text(use)}
     if action.kind == "run" and action.command:
-        return "Bash", {"command": action.command}
+        about = forks.argument(use, "description")
+        return "Bash", {"command": action.command, **({"description": about} if about else {})}
     if action.kind == "edit" and (action.old or action.new):
-        return "Edit", {"file_path": action.path, "old_string": action.old, "new_string": action.new}
+        everywhere = {"replace_all": True} if forks.argument(use, "replace_all", "replaceAll") == "true" else {}
+        return "Edit", {"file_path": action.path, "old_string": action.old, "new_string": action.new, **everywhere}
     if action.kind == "write" and action.path:
         return "Write", {"file_path": action.path, "content": action.new}
     if action.kind == "read" and action.path:

@@ -16,9 +16,11 @@ from typing import Any
 from obsmem.core.turns import Draft, ToolUse, Turn, Words, Written
 from obsmem.harnesses import forks
 from obsmem.harnesses.codex_actions import PATCH_START
+from obsmem.harnesses.codex_listing import listing
 from obsmem.harnesses.codex_results import result_of
 from obsmem.system.files import write_new
 
+PATCH_END = "*** End Patch"
 VERSION = "0.171.0"  # of the records that are written
 
 
@@ -32,7 +34,8 @@ def write_session(draft: Draft, home: str) -> Written:
     lines = _Lines(draft, session)
     lines.write()
     write_new(path, "".join(lines.lines).encode("utf-8", "replace"))
-    return Written(path, session, (path, ""), (forks.shell_line(draft.folder, "codex", "resume", session),))
+    line = forks.shell_line(draft.folder, "codex", "resume", session)
+    return Written(path, session, (path, ""), (line,), checks=(listing(session, draft),))
 
 
 class _Lines:
@@ -118,7 +121,10 @@ def _typed(text: str) -> dict[str, str]:
 
 
 def patch_of(use: ToolUse) -> str:
-    """Edits, new files and deletions as one patch; '' where a call does anything else or says too little."""
+    """Edits, new files and deletions as one patch; '' where a call does anything else or says too little. One that was a
+    patch already is kept as it is."""
+    if use.input.startswith(PATCH_START) and use.input.rstrip().endswith(PATCH_END):
+        return use.input
     if not use.actions or any(
         one.kind not in ("edit", "write", "delete") or not one.path or (one.kind == "edit" and not (one.old or one.new))
         for one in use.actions
@@ -134,7 +140,7 @@ def patch_of(use: ToolUse) -> str:
             old = ["-" + line for line in one.old.split("\n")] if one.old else []
             new = ["+" + line for line in one.new.split("\n")] if one.new else []
             lines += [f"*** Update File: {one.path}", "@@", *old, *new]
-    return "\n".join([*lines, "*** End Patch", ""])
+    return "\n".join([*lines, PATCH_END, ""])
 
 
 def tool_and_arguments(use: ToolUse) -> tuple[str, dict[str, Any]]:

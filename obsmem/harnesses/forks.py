@@ -18,6 +18,7 @@ from obsmem.core.model import Action
 from obsmem.core.turns import Parentage, ToolUse
 
 KEY = "observationalMemoryFork"
+LAST_ARGUMENTS = 4  # lines at the end of a call's words among which one argument is looked for
 MARK_DIGITS = 24  # of the SHA-256 of a record: 96 bits
 
 
@@ -107,6 +108,15 @@ def plain_name(use: ToolUse) -> str:
 def call_text(use: ToolUse) -> str:
     """The arguments of a call that the target has no words of its own for."""
     return use.input or use.name
+
+
+def argument(use: ToolUse, *names: str) -> str:
+    """An argument that no action has, by any of its names, as it stands behind the others; '' where the call has none."""
+    for line in reversed(use.input.split("\n")[-LAST_ARGUMENTS:]):
+        name, _, value = line.partition(": ")
+        if name in names and not any(line in (one.command, one.new, one.old) for one in use.actions):
+            return value
+    return ""
 
 
 def outcome(use: ToolUse) -> str:

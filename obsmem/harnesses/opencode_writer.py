@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import secrets
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -20,7 +21,9 @@ from obsmem.system.files import write_new
 
 VERSION = "1.18.33"  # of the records that are written
 UNKNOWN_MODEL = ("unknown", "unknown")
+_PRIORITY = re.compile(r"^todos\[(\d+)\]\.priority: (high|medium|low)$", re.MULTILINE)
 _LETTERS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+LISTED = 100  # newest sessions that are listed; the one just taken over is the newest
 _EARLIER = 10_000  # milliseconds before now, so that no id of ours follows one of OpenCode's
 
 
@@ -44,8 +47,17 @@ def write_session(draft: Draft, home: str) -> Written:
             forks.shell_line(draft.folder, "opencode", "import", path),
             forks.shell_line(draft.folder, "opencode", *more, "-s", pages.session),
         ),
-        Command(("opencode", "import", path), pages.session),
-        Command(("opencode", "export", pages.session), forks.KEY),
+        Command(
+            "opencode import", ("opencode", "import", path), lambda said: "" if pages.session in said else said[-200:]
+        ),
+        (
+            Command(
+                "opencode session list",
+                ("opencode", "session", "list", "--format", "json", "--max-count", str(LISTED)),
+                lambda said: "" if pages.session in said else "its list of the folder's sessions has it not",
+            ),
+            Command("opencode export", ("opencode", "export", pages.session), pages.wrong_in),
+        ),
     )
 
 
@@ -106,6 +118,16 @@ class _Pages:
             "version": VERSION, "time": {"created": self.draft.now, "updated": self.draft.now},
         }  # fmt: skip
         return {"info": info, "messages": self.messages}
+
+    def wrong_in(self, exported: str) -> str:
+        """What an export lacks of these pages; '' for nothing."""
+        try:
+            messages = json.loads(exported)["messages"]
+        except (ValueError, KeyError, TypeError):
+            return f"it said {exported[-200:]!r}"
+        have = {part.get("id") for message in messages for part in message.get("parts", ())}
+        missing = [part["id"] for message in self.messages for part in message["parts"] if part["id"] not in have]
+        return f"{len(missing)} parts are not in it, the first is {missing[0]}" if missing else ""
 
     def _steps(self, turn: Turn) -> None:
         said: list[Words] = []
@@ -181,9 +203,10 @@ def tool_and_input(use: ToolUse) -> tuple[str, dict[str, Any]]:
     if action is None:
         return forks.plain_name(use), {"input": forks.call_text(use)}
     if action.kind == "run" and action.command:
-        return "bash", {"command": action.command, "description": ""}
+        return "bash", {"command": action.command, "description": forks.argument(use, "description")}
     if action.kind == "edit" and (action.old or action.new):
-        return "edit", {"filePath": action.path, "oldString": action.old, "newString": action.new}
+        everywhere = {"replaceAll": True} if forks.argument(use, "replace_all", "replaceAll") == "true" else {}
+        return "edit", {"filePath": action.path, "oldString": action.old, "newString": action.new, **everywhere}
     if action.kind == "write" and action.path:
         return "write", {"filePath": action.path, "content": action.new}
     if action.kind == "read" and action.path:
@@ -194,6 +217,10 @@ def tool_and_input(use: ToolUse) -> tuple[str, dict[str, Any]]:
         return "webfetch", {"url": action.path, "format": "markdown"}
     if action.kind == "todo" and action.items and all(text for _, _, text in action.items):
         states = {"open": "pending", "doing": "in_progress", "done": "completed"}
-        todos = [{"content": text, "status": states[state], "priority": "medium"} for _, state, text in action.items]
+        weights = dict(_PRIORITY.findall(use.input))
+        todos = [
+            {"content": text, "status": states[state], "priority": weights.get(str(place), "medium")}
+            for place, (_, state, text) in enumerate(action.items)
+        ]
         return "todowrite", {"todos": todos}
     return forks.plain_name(use), {"input": forks.call_text(use)}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from typing import Any
 
 from obsmem.interfaces.report import many, say, say_json, warn
@@ -41,6 +42,7 @@ def as_value(done: Forked) -> dict[str, Any]:
         "handle": done.session.session.handle if done.session else "",
         "commands": list(written.offers) if written else [],
         "checked": list(done.checked),
+        "unchecked": list(done.unchecked),
         "troubles": list(done.troubles),
     }
 
@@ -62,8 +64,13 @@ def _show(done: Forked) -> None:
     if done.session is None:
         say("This harness takes no session of another one. Written is a file that its first prompt names:")
     else:
-        say(f"Written as session {done.session.session.handle}, read back by {' and '.join(done.checked)}. To go on:")
+        alone = f" alone ({'; '.join(done.unchecked)})" if done.unchecked else ""
+        say(f"Written as session {done.session.session.handle}, read back by {_listed(done.checked)}{alone}. To go on:")
     for line in done.written.offers:
         say(f"  {line}")
     for trouble in done.troubles:
         warn(trouble)
+
+
+def _listed(names: Sequence[str]) -> str:
+    return " and ".join(part for part in (", ".join(names[:-1]), *names[-1:]) if part)

@@ -54,7 +54,8 @@ class Fork(NamedTuple):
 
 class Forked(NamedTuple):
     """What was made. ``written`` and ``session`` are None for a trial; ``session`` also where the target takes no foreign
-    session. ``checked`` says by whom it was read back; ``troubles`` what the user must know before going on."""
+    session. ``checked`` says by whom it was read back, ``unchecked`` why others did not; ``troubles`` what the user must know
+    before going on."""
 
     fitted: Fitted
     draft: Draft
@@ -62,6 +63,7 @@ class Forked(NamedTuple):
     written: Written | None = None
     session: StoredSession | None = None
     checked: tuple[str, ...] = ()
+    unchecked: tuple[str, ...] = ()
     troubles: tuple[str, ...] = ()
 
 
@@ -91,7 +93,8 @@ def fork(
     except BaseException:
         remove(written.path)
         raise
-    return _taken_over(store, child, wish.target, written, clock, Forked(fitted, draft, budget, written))
+    done = _taken_over(Forked(fitted, draft, budget, written, checked=("our own reader",)), home)
+    return _known(store, child, wish.target, clock, done)
 
 
 def drop_fork_files(store: Store, stored: StoredSession) -> None:
@@ -240,36 +243,37 @@ def _register(store: Store, parent: StoredSession, target: str, written: Written
     return store.archive.by_number(child.no)
 
 
-def _taken_over(
-    store: Store, child: StoredSession, target: str, written: Written, clock: Clock, forked: Forked
-) -> Forked:
-    """Have the harness take the session over where it must, read it as its own, and leave the block for its start."""
-    checked, troubles, offers = ["its own reader"], [], written.offers
-    there = written.bring is None
+def _taken_over(done: Forked, home: str) -> Forked:
+    """Have the harness take the session over where it must, and have its own program read it back."""
+    written, folder, wrong = done.written, done.draft.folder, ""
+    assert written is not None
     if written.bring is not None:
-        ran = run_command(written.bring, forked.draft.folder)
-        there = not ran.wrong
-        if ran.wrong:
-            troubles.append(
-                f"{written.bring.arguments[0]} did not take it over yet ({ran.wrong}): run the first command."
-            )
-    if there and written.check is not None:
-        ran = run_command(written.check, forked.draft.folder)
-        if ran.wrong:
-            troubles.append(f"{written.check.arguments[0]} does not show it: {ran.wrong}")
-        else:
-            checked.append(" ".join(written.check.arguments[:2]))
-    if there and written.bring is not None:
-        offers = offers[1:]
+        if wrong := run_command(written.bring, folder, home).wrong:
+            trouble = f"{written.bring.arguments[0]} did not take it over yet ({wrong}): run the first command."
+            return done._replace(troubles=(trouble,))
         remove(written.path)
-    if there:
+        done = done._replace(written=written._replace(offers=written.offers[1:], bring=None))
+    for check in written.checks:
+        ran = run_command(check, folder, home)
+        if not ran.there:
+            return done._replace(unchecked=(ran.wrong,))
+        if ran.wrong:
+            done = done._replace(troubles=(*done.troubles, f"{check.name} does not show it whole: {ran.wrong}"))
+        else:
+            done = done._replace(checked=(*done.checked, check.name))
+    return done
+
+
+def _known(store: Store, child: StoredSession, target: str, clock: Clock, done: Forked) -> Forked:
+    """Read the session as the harness's own, where it has it, and leave the block for its start."""
+    assert done.written is not None
+    if done.written.bring is None:
         try:
-            ingest(store, target, Source(*written.source))
+            ingest(store, target, Source(*done.written.source))
         except (OSError, ObsmemError) as error:
-            troubles.append(f"It could not be read into the store yet: {error}")
+            trouble = f"It could not be read into the store yet: {error}"
+            done = done._replace(troubles=(*done.troubles, trouble))
     child = store.archive.by_number(child.no)
     if leave_block(store, child, clock).parts:
         leave_for_resume(store.folder_of(child))
-    return forked._replace(
-        written=written._replace(offers=offers), session=child, checked=tuple(checked), troubles=tuple(troubles)
-    )
+    return done._replace(session=child)

@@ -15,7 +15,7 @@ from obsmem.core.turns import ToolUse
 from obsmem.harnesses import REGISTRY, load, recognise
 from obsmem.harnesses.base import Source
 from obsmem.store.archive import StoredSession
-from obsmem.store.archive_write import seq_of
+from obsmem.store.archive_schema import seq_of
 from obsmem.tasks.canonical import conversation
 from obsmem.tasks.deliver import make_block
 from obsmem.tasks.discover import find_below

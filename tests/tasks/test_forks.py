@@ -11,7 +11,7 @@ from obsmem.core.ids import content_id
 from obsmem.core.model import Reflection
 from obsmem.core.tokens import estimate
 from obsmem.store.archive import StoredSession
-from obsmem.store.archive_write import seq_of
+from obsmem.store.archive_schema import seq_of
 from obsmem.store.memory import WorkerCall
 from obsmem.tasks.observe import run_passes
 from obsmem.tasks.remember import remember
