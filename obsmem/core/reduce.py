@@ -90,19 +90,16 @@ def reduce(command: str, output: str, exit_code: int | None, rules: Rules = DEFA
     if not chosen:
         return None
     sheet = _prepare(output, command, exit_code, programs, chosen)
-    used = []
     for rule, words in chosen:
-        before = sheet.touched
+        sheet.rule = rule.name
         rule.fold(sheet, words)
-        if sheet.touched > before:
-            used.append(rule.name)
     if sheet.failed:
         sheet.keep_paths()
     text = sheet.render()
     kept = _size(text)
     if kept > (1 - LEAST_SHARE) * whole:
         return None
-    return Reduced(text, "+".join(used), whole, kept, sheet.folded_lines)
+    return Reduced(text, "+".join(sheet.rules), whole, kept, sheet.folded_lines)
 
 
 def footer(reduced: Reduced, name: str, command: str) -> str:

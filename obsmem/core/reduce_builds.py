@@ -27,7 +27,7 @@ _PROGRESS = {
     "go": r"go: (?:downloading|extracting|finding) [^\n]*",
     "transfer": r"(?:remote: )?(?:Counting|Compressing|Enumerating|Receiving|Resolving|Unpacking|Updating|Writing|Delta compression|Checking out) (?:objects|deltas|files|using)?[^\n]*\d+%?[^\n]*|(?: *\d+ +[\d.]+[kMG]? +){2}[^\n]*\d+:\d\d[^\n]*",
     "formatter": r"\S+ \d+ms(?: \(unchanged\))?|unchanged \S+|\S+\.\w+: (?:ok|OK|No issues found)\.?",
-    "steps": r"[^\n]{0,120}?\b\d{1,3}(?:\.\d+)?% ?(?:\||\[|[█▏▎▍▌▋▊▉░▒▓#=>.-]{3,})[^\n]*|(?:modules? transformed|transforming|rendering chunks|computing gzip size)[^\n]*\.\.\.|transforming \(\d+\) [^\n]*|[ⓘ⠀-⣿] [^\n]*",
+    "steps": r"[^\n]{0,120}?\b\d{1,3}(?:\.\d+)?% ?(?:\||\[|[█▏▎▍▌▋▊▉░▒▓#=>.-]{3,})[^\n]*|[^\n]{1,80} \[[=#>. *-]{8,}\] +\d+/\d+|(?:modules? transformed|transforming|rendering chunks|computing gzip size)[^\n]*\.\.\.|transforming \(\d+\) [^\n]*|[ⓘ⠀-⣿] [^\n]*",
 }  # fmt: skip
 _STEP = late.pattern("(?:" + "|".join(_PROGRESS.values()) + ")$")
 _ANY = late.pattern("")  # a step is known by its line, whoever printed it
@@ -36,6 +36,7 @@ _FINDING = late.pattern(
     r"[Ww]arn|WARN|[Ee]rror|ERR|[Ff]ail|FAIL|fatal|deprecat|nvalid|ould not|annot|ot found|nable to"
 )
 
+_BAR = late.pattern(r"[^\n]{1,80} \[[=#>. *-]{8,}\] +\d+/\d+$")
 _COMMANDS_TEXT = (
     "cargo make gmake cmake ninja meson bazel npm pnpm yarn bun npx tsc eslint prettier biome vite webpack rollup esbuild next turbo nx ruff black"
     " mypy pyright flake8 pylint pip pip3 uv poetry pdm pipenv conda gcc g++ cc clang clang++ go javac gradle gradlew mvn mvnw docker docker-compose"
@@ -66,7 +67,7 @@ _NAMED = late.pattern(
 
 def _harmless(line: str) -> bool:
     """True for a step whose only error word is in the name of what is built (``Compiling thiserror v2.0``)."""
-    return _NAMED.match(line) is not None
+    return _NAMED.match(line) is not None or _BAR.match(line) is not None
 
 
 RULES = (
@@ -76,6 +77,6 @@ RULES = (
         "steps of compilers, package managers, image builds, downloads; sizes of built files beyond 9",
         _fold_steps,
         _ANY,
-        (_NAMED,),
+        (_NAMED, _BAR),
     ),
 )

@@ -214,11 +214,14 @@ def _unwrap(words: tuple[str, ...]) -> tuple[str, ...]:
     for _ in range(16):
         if not words:
             return ()
+        if _ASSIGNMENT.match(words[0]):
+            words = words[1:]
+            continue
         name = words[0].replace("\\", "/").rsplit("/", 1)[-1].removesuffix(".exe") or words[0]
         words = (name, *words[1:])
         if name in _HEADERS:
             return ()
-        if name in _KEYWORDS or _ASSIGNMENT.match(name):
+        if name in _KEYWORDS:
             words = words[1:]
         elif name in _WRAPPERS:
             own, with_word = _WRAPPERS[name]

@@ -73,6 +73,8 @@ def _fold_diff(sheet: Sheet, words: Words) -> None:
         body = []
         hunk = _HUNK.match(line)
         if hunk and path:
+            if _GENERATED.search(path):
+                sheet.fold(index, f"changed lines of {path}", 0)
             left = (int(hunk.group(1) or 1), int(hunk.group(2) or 1))
         elif _DIFF.match(line):
             path, gone = line.split(" ", 2)[2].rpartition(" b/")[2], False
@@ -95,7 +97,7 @@ def _fold_hunk(sheet: Sheet, body: list[int], path: str, gone: bool) -> None:
         return
     if _GENERATED.search(path):
         for index in body:
-            sheet.fold(index, f"lines of {path}")
+            sheet.fold(index, f"changed lines of {path}", sheet.bare[index][:1] in ("+", "-"))
         return
     if gone:
         for index in body[DELETED_KEPT:]:

@@ -13,6 +13,7 @@ from obsmem.core import late
 
 SURROUNDINGS = 3  # lines around an error that stay with it
 LABELS_SHOWN = 8  # kinds of folded things that one mark names
+LEAST_GAIN = 32  # bytes that a mark must save; below, the lines are easier to read than it
 LEAST_SHARE = 0.2  # of an output that must go for it to be shortened at all
 
 # Wide on purpose: what is taken for an error only stays. Small letters; a search for words is much faster than one expression.
@@ -51,6 +52,8 @@ class Sheet:
         self.bare: list[str] = [_bare(line) for line in self.lines]
         self.said: list[str] = [line[_PREFIX.match(line).end() :] for line in self.bare]  # type: ignore[union-attr]
         self.failed = failed
+        self.rule = ""  # whose rule is at work
+        self._rules: dict[int, str] = {}
         self._guarded = bytearray(len(self.lines))
         self._folded: dict[int, tuple[str, int]] = {}
         self._cuts: dict[int, list[tuple[int, int, str]]] = {}
@@ -74,16 +77,18 @@ class Sheet:
         """Fold a line as ``count`` of what ``label`` says (plural). A guarded or touched line stays as it is."""
         if not self._guarded[index] and self.is_kept(index):
             self._folded[index] = (label, count)
+            self._rules[index] = self.rule
 
     def cut(self, index: int, start: int, end: int, mark: str) -> None:
         """Leave out some characters of a line and say so in their place. Not where the line is guarded."""
         if not self._guarded[index] and index not in self._folded and end - start > len(mark) + 4:
             self._cuts.setdefault(index, []).append((start, end, mark))
+            self._rules[index] = self.rule
 
     @property
-    def touched(self) -> int:
-        """How many lines are folded or cut so far."""
-        return len(self._folded) + len(self._cuts)
+    def rules(self) -> list[str]:
+        """Whose folds and cuts still stand, in the order in which they were made."""
+        return list(dict.fromkeys(rule for index, rule in self._rules.items() if not self.is_kept(index)))
 
     @property
     def folded_lines(self) -> int:
@@ -109,8 +114,8 @@ class Sheet:
         return len({one for one, _ in self._folded.values()}) <= LABELS_SHOWN
 
     def render(self) -> str:
-        """What is left, with a mark wherever something was folded. Where a mark would be longer than what it stands for,
-        the lines stay."""
+        """What is left, with a mark wherever something was folded. Where a mark would save next to nothing, the lines
+        stay."""
         parts: list[str] = []
         run: list[int] = []
         for index in range(len(self.lines) + 1):
@@ -130,7 +135,7 @@ class Sheet:
         mark = self._mark(run) + "\n"
         if parts and not parts[-1].endswith("\n"):
             mark = "\n" + mark
-        if len(mark.encode()) < len(whole.encode("utf-8", "surrogatepass")):
+        if len(mark.encode()) + LEAST_GAIN <= len(whole.encode("utf-8", "surrogatepass")):
             return mark
         for index in run:
             del self._folded[index]
@@ -150,7 +155,7 @@ class Sheet:
         text = ", ".join(f"{count:,} {_number(label, count)}" for label, count in shown)
         lines = f"{len(run):,} lines" if len(run) > 1 else "1 line"
         if not text:
-            text = lines
+            text = f"{lines} of {', '.join(counts)}"
         elif sum(count for _, count in named) != len(run):
             text = f"{text} ({lines})"
         return f"[… {text} …]"

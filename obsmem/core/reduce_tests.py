@@ -6,7 +6,7 @@ Invariant: a line is folded only where its runner says in that line, or around i
 from __future__ import annotations
 
 from obsmem.core import late
-from obsmem.core.reduce_rule import Rule, Words, folded_by
+from obsmem.core.reduce_rule import Rule, Words, fold_middle, folded_by
 from obsmem.core.reduce_sheet import Sheet
 
 PACKAGES_KEPT = 5
@@ -35,7 +35,7 @@ _GO_EVENT = late.pattern(
 )
 _GO_EVENT_FAILED = late.pattern(r'\{.*"Action":"fail".*"Package":"([^"]*)"(?:,"Test":"([^"]*)")?')
 _GO_PACKAGE = late.pattern(r"(?:ok  \t\S+\t|\?   \t\S+\t|\s+\S+\t\s*coverage: 0\.0%)")
-_GO_SIGN = late.pattern(r"^(?:=== RUN |--- (?:PASS|FAIL): |ok  \t|FAIL\t)", 8)
+_GO_SIGN = late.pattern(r"^(?:=== RUN |--- (?:PASS|FAIL): |ok  \t|\?   \t|FAIL\t|(?:PASS|FAIL)$)", 8)
 _JS_PASSED = late.pattern(r"\s*(?:[✓✔√]|○ skipped|↓) ?\S?.*$|PASS \S+.*$|\s*\(pass\) .*$|\s*ok \d+ .*$")
 _JS_CHECK = late.pattern(r"(\s*)[✓✔√] ?(\S.*)$")
 _JS_FAILED = late.pattern(r"\s*(?:[✗✕✖✘×❌❯●]|FAIL\b|not ok|\(fail\)|\d+\) )")
@@ -62,24 +62,28 @@ def _fold_pytest(sheet: Sheet, words: Words) -> None:
 
 def _fold_go(sheet: Sheet, words: Words) -> None:
     failed = {match.group(1) for line in sheet.said if (match := _GO_FAILED.match(line))}
+    passed = {match.group(1) for line in sheet.said if (match := _GO_PASSED.match(line))} - failed
     failed_events = {match.groups() for line in sheet.said if (match := _GO_EVENT_FAILED.match(line))}
-    packages, passed = [], False
+    packages, speaks, below = [], "", False
     for index, line in enumerate(sheet.said):
         step, done, event = _GO_STEP.match(line), _GO_PASSED.match(line), _GO_EVENT.match(line)
-        if step and step.group(1) not in failed:
-            sheet.fold(index, "passing tests", 0)
+        if step:
+            speaks, below = step.group(1), False
+            if speaks not in failed:
+                sheet.fold(index, "passing tests", 0)
         elif done:
+            speaks, below = done.group(1), True  # what follows is its own only as far as it is indented
             sheet.fold(index, "passing tests")
         elif event and event.group(2) and event.groups() not in failed_events:
             sheet.fold(index, "passing tests", '"Action":"pass"' in line)
-        elif passed and line.startswith("    ") and not _GO_FAILED.match(line):
-            sheet.fold(index, "passing tests", 0)  # what a passing test said stands indented below it
-            continue
-        elif _GO_PACKAGE.match(line):
-            packages.append(index)
-        passed = bool(done)
-    for index in packages[PACKAGES_KEPT : -PACKAGES_KEPT or None] if len(packages) > 3 * PACKAGES_KEPT else ():
-        sheet.fold(index, "more packages without a failure")
+        elif _GO_FAILED.match(line) or (line[:1] not in (" ", "\t", "") and (below or _GO_SIGN.match(line))):
+            speaks = ""
+            if _GO_PACKAGE.match(line):
+                packages.append(index)
+        elif speaks in passed:
+            sheet.fold(index, "passing tests", 0)
+    if len(packages) > 3 * PACKAGES_KEPT:
+        fold_middle(sheet, packages, PACKAGES_KEPT, PACKAGES_KEPT, "more packages without a failure")
 
 
 def _fold_js(sheet: Sheet, words: Words) -> None:
