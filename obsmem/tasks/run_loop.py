@@ -182,7 +182,7 @@ class Loop:
         mark = store.memory.begin_rotation(stored.session.handle, self.plan.style)
         store.memory.add_delivery(mark.no, block.nonce)
         store.memory.end_rotation(mark.no, TAKEN)
-        numbers = {
+        numbers: dict[str, Any] = {
             "tokens": now.tokens,
             "window": now.window.usable,
             "turns": self.turns,
