@@ -14,8 +14,11 @@ HANDLE_ALPHABET = "abcdefghijklmnopqrstuvwxyz234567"
 HANDLE_LENGTH = 4
 NOTE_ID_LENGTH = 12
 SHORT_LENGTH = 7
+RAW_PREFIX = "raw_"
+RAW_LENGTH = 10
 
 _ENTRY_ID = late.pattern(r"([a-z2-7]{4,26})\.(\d{1,12})\Z")
+_RAW_ID = late.pattern(rf"{RAW_PREFIX}[0-9a-f]{{{RAW_LENGTH}}}\Z")
 _NOTE_PREFIX = late.pattern(r"[0-9a-f]{4,12}\Z")
 
 
@@ -60,6 +63,17 @@ def is_entry_id(text: str) -> bool:
 def is_note_prefix(text: str) -> bool:
     """True if the text may be (the beginning of) a note or reflection id."""
     return _NOTE_PREFIX.match(text) is not None
+
+
+def raw_id(harness: str, session_id: str, call_id: str) -> str:
+    """Name the whole output of a tool's call, where the model was given a shortened one: ``raw_`` and 10 hex digits."""
+    words = f"{harness}\n{session_id}\n{call_id}".encode("utf-8", "surrogatepass")
+    return RAW_PREFIX + late.sha256(words).hex()[:RAW_LENGTH]
+
+
+def is_raw_id(text: str) -> bool:
+    """True if the text has the form of the id of a whole output."""
+    return _RAW_ID.match(text) is not None
 
 
 def content_id(text: str, source_ids: Iterable[str]) -> str:

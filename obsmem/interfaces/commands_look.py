@@ -6,6 +6,7 @@ import argparse
 import sys
 
 from obsmem.core.errors import SourceMissing, UsageError
+from obsmem.core.ids import is_raw_id
 from obsmem.interfaces.commands_recall import raw_value
 from obsmem.interfaces.report import age, say, say_json, warn
 from obsmem.memory import recall
@@ -18,6 +19,7 @@ from obsmem.tasks.here import find_here
 from obsmem.tasks.look import PIECE, PIECE_TOKENS, Piece, around, find_tool_call, read_range, timeline, timeline_here
 from obsmem.tasks.resolve import find_session
 from obsmem.tasks.store import open_store
+from obsmem.tasks.whole_outputs import find_whole
 
 AROUND_TOKENS = 2_000
 SAYINGS = 8  # of what was said about a file
@@ -40,6 +42,10 @@ def run_get(arguments: argparse.Namespace) -> int:
         raise UsageError("--raw gives the whole record, whose bytes --range does not count: leave one of them out.")
     start, count = parse_range(arguments.range)
     with open_store(readonly=True) as store:
+        if arguments.raw and is_raw_id(name):
+            sys.stdout.buffer.write(find_whole(store, name).data)
+            sys.stdout.buffer.flush()
+            return 0
         if arguments.raw:
             _, row = find_entry(store, name)
             data = store.archive.record(row)
@@ -102,6 +108,8 @@ def run_tool(arguments: argparse.Namespace) -> int:
         return 0
     for piece in pieces:
         _print_piece(piece, as_json=False)
+    if is_raw_id(call):  # what it gave waits to be archived, and its call with it
+        return 0
     if not results:
         warn("No result of it is in the record: it was interrupted, or is still running.")
         return SourceMissing.exit_code

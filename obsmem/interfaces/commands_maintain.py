@@ -21,6 +21,7 @@ from obsmem.tasks.forget import apply_retention
 from obsmem.tasks.ingest import known_session
 from obsmem.tasks.maintain import COMPACT_SECONDS, catch_up, look_after
 from obsmem.tasks.observe import Done
+from obsmem.tasks.shortening import compile_settings
 from obsmem.tasks.store import Store, open_store
 from obsmem.tasks.vectors import fill_vectors
 from obsmem.tasks.words import index_all, index_words
@@ -47,6 +48,7 @@ def _maintain(home: str, arguments: argparse.Namespace) -> int:
     raised: Exception | None = None
     try:
         with open_store(home, configuration.load(arguments.cwd)) as store:
+            compile_settings(home, store.config)
             done = _work(store, arguments)
         outcome = "busy" if done is None else f"stretches-{done.stretches}-notes-{done.notes}"
         code = BUSY if done is None else 0

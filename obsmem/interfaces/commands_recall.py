@@ -9,12 +9,14 @@ import hashlib
 import sys
 
 from obsmem.core.errors import NotFound, SourceMissing, StoreError, UsageError
+from obsmem.core.ids import is_raw_id
 from obsmem.interfaces.report import say_json, warn
 from obsmem.memory import recall
 from obsmem.system.local_time import local_clock
 from obsmem.tasks.entries import find_entry
 from obsmem.tasks.resolve import find, neighbours
 from obsmem.tasks.store import Store, open_store
+from obsmem.tasks.whole_outputs import find_whole
 
 
 def run_recall(arguments: argparse.Namespace) -> int:
@@ -22,7 +24,12 @@ def run_recall(arguments: argparse.Namespace) -> int:
     if arguments.raw and (arguments.range or arguments.context):
         raise UsageError("--raw gives whole records and nothing else: leave --range and --context out, or --raw.")
     with open_store(readonly=True) as store:
-        found = find(store, arguments.id)
+        name = arguments.id.strip().strip("[]").lower()
+        if arguments.raw and is_raw_id(name):
+            sys.stdout.buffer.write(find_whole(store, name).data)
+            sys.stdout.buffer.flush()
+            return 0
+        found = find(store, name)
         if arguments.raw:
             return _write_raw(store, found, as_json=arguments.json)
         found = _without_secrets(store, found)

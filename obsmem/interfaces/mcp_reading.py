@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from obsmem.core.errors import NotFound, UsageError
-from obsmem.core.ids import parse_entry_id, shorten
+from obsmem.core.ids import is_raw_id, parse_entry_id, shorten
 from obsmem.core.model import Entry, Note
 from obsmem.core.tokens import clip, estimate
 from obsmem.interfaces import mcp_frame as frame
@@ -129,6 +129,8 @@ def tool(scope: Scope, given: Given) -> str:
         raise NotFound(f"No tool call has the id {call_id!r} here. The tool 'timeline' lists what was done.") from error
     except UsageError as error:  # it names ids, which may be of another workspace
         raise UsageError(f"{call_id!r} does not name one tool call: give the whole id.") from error
+    if is_raw_id(ids[0]):  # it waits to be archived
+        return _entries(scope, scope.find(ids[0]).sources, given)
     allowed = [one for one in ids if scope.allows_handle(parse_entry_id(one)[0])]
     if not allowed:
         raise NotFound(f"No tool call has the id {call_id!r} here. The tool 'timeline' lists what was done.")

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from obsmem.core.errors import NotFound, UsageError
-from obsmem.core.ids import is_entry_id, is_note_prefix, parse_entry_id
+from obsmem.core.ids import is_entry_id, is_note_prefix, is_raw_id, parse_entry_id
 from obsmem.harnesses import REGISTRY, load
 from obsmem.memory.recall import Found, Source
 from obsmem.store.archive import StoredSession
@@ -18,6 +18,7 @@ from obsmem.tasks.here import Here, find_here
 from obsmem.tasks.pins import pins
 from obsmem.tasks.resolve import find, pick_session
 from obsmem.tasks.store import Store
+from obsmem.tasks.whole_outputs import Whole, find_whole, is_here
 
 
 class Asker(NamedTuple):
@@ -70,15 +71,32 @@ class Scope(NamedTuple):
     def entry(self, name: str) -> str:
         """An entry's id, if it may be shown. Raises NotFound, UsageError."""
         name = clean_id(name)
+        if is_raw_id(name):
+            whole = self.whole(name)
+            return whole.entry or whole.id
         if not is_entry_id(name):
             raise UsageError(f"{name!r} is no id of an entry: it should look like 'abcd.12'.")
         if not self.allows_handle(parse_entry_id(name)[0]):
             raise NotFound(f"{name} is not found here.")
         return name
 
+    def whole(self, name: str) -> Whole:
+        """The whole output with an id, if it may be shown. Raises NotFound."""
+        whole = find_whole(self.store, name)
+        is_allowed = self.allows_handle(parse_entry_id(whole.entry)[0]) if whole.entry else self._is_here(whole)
+        if not is_allowed:
+            raise NotFound(f"{name} is not found here.")
+        return whole
+
+    def _is_here(self, whole: Whole) -> bool:
+        return self.everywhere or is_here(whole, self.here.workspace)
+
     def find(self, name: str) -> Found:
         """What an id names, without what stands elsewhere. Raises NotFound, UsageError."""
         name = clean_id(name)
+        if is_raw_id(name):
+            whole = self.whole(name)
+            return find(self.store, whole.entry or whole.id)
         if is_entry_id(name):
             return find(self.store, self.entry(name))
         if not is_note_prefix(name):

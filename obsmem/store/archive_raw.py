@@ -13,7 +13,6 @@ from obsmem.core import late
 from obsmem.store.archive import Archive, StoredSession
 from obsmem.store.archive_rows import EntryRow, SourceRow, source_row
 from obsmem.store.archive_schema import row_number, seq_of
-from obsmem.store.archive_write import SourceWriter
 
 RAW = "raw"  # the kind of such a source, and how its path begins
 
@@ -61,6 +60,8 @@ def find_raw_source(archive: Archive, id_: str) -> tuple[SourceRow, tuple[int, i
 
 def add_raw(archive: Archive, stored: StoredSession, id_: str, call_id: str, data: bytes) -> SourceRow:
     """Archive a whole output, once; returns its source. What is there already is not written again."""
+    from obsmem.store.archive_write import SourceWriter  # slow to load, and whoever only reads waits
+
     writer = SourceWriter(archive, stored.no, raw_path(id_, call_id), RAW)
     try:
         if writer.position == 0:

@@ -11,7 +11,9 @@ from collections.abc import Iterable
 from obsmem.core.errors import NotFound, StoreError
 from obsmem.core.ids import parse_entry_id
 from obsmem.core.model import Entry
+from obsmem.core.tokens import estimate
 from obsmem.harnesses import load
+from obsmem.store.archive_raw import RAW, raw_bytes, side_source
 from obsmem.store.archive_rows import EntryRow, StoredSession
 from obsmem.store.archive_schema import seq_of
 from obsmem.tasks.store import Store
@@ -50,12 +52,24 @@ def read_entries(
 
 
 def _with_side(store: Store, entry: Entry, row: EntryRow) -> Entry:
-    """An entry with its whole output, where a side file holds it; without it where its bytes are gone."""
+    """An entry with its whole output, where that is archived apart: beside the words of its record, or in the place of them
+    where they are what was left of it. As its record has it where those bytes are gone."""
+    source = side_source(store.archive, row)
+    if source is None:
+        return entry
     try:
-        side = store.archive.side(row)
+        data = raw_bytes(store.archive, source)
     except StoreError:
         return entry
-    return entry if side is None else entry._replace(text=f"{entry.text}\n{side.decode('utf-8', 'replace')}")
+    if source.kind == RAW:
+        return whole_entry(entry, data)
+    return entry._replace(text=f"{entry.text}\n{data.decode('utf-8', 'replace')}")
+
+
+def whole_entry(entry: Entry, data: bytes) -> Entry:
+    """A result with all that its tool printed, in the place of what was left of it."""
+    text = data.decode("utf-8", "replace")
+    return entry._replace(text=text, preface=0, tokens=estimate(text))
 
 
 def _join(entry: Entry, row: EntryRow) -> Entry:

@@ -5,12 +5,12 @@ Invariant: a source that was read under one session stays with it, whatever its 
 
 from __future__ import annotations
 
-import fnmatch
 import hashlib
 import os
 
 from obsmem.core.model import Session
 from obsmem.harnesses.base import Harness, Source
+from obsmem.system.excluded import is_excluded
 from obsmem.tasks.store import Store
 
 IDENTITY_RECORDS = 200  # records looked at to learn which session a source holds
@@ -62,10 +62,4 @@ def refused(store: Store, session: Session, source: Source) -> str:
 
 def excluded(store: Store, path: str, cwd: str) -> bool:
     """True if a glob of ``exclude`` matches the transcript's path or the working folder (or a folder above it)."""
-    globs = store.config["exclude"]
-    candidates = [path, cwd, cwd + "/"]
-    return any(fnmatch.fnmatchcase(name, pattern) for pattern in globs for name in candidates if name) or any(
-        cwd == pattern.rstrip("/*") or cwd.startswith(pattern.rstrip("/*") + "/")
-        for pattern in globs
-        if cwd and pattern[:1] == "/"
-    )
+    return is_excluded(store.config["exclude"], path, cwd)

@@ -18,10 +18,9 @@ from typing import Any, NamedTuple
 from obsmem.core.errors import NotFound, StoreError
 from obsmem.core.model import Entry
 from obsmem.harnesses import load
-from obsmem.harnesses.base import Harness, Link, Parsed, Raw, Reader, Source, link_key, receipts
+from obsmem.harnesses.base import Harness, Link, Parsed, Raw, Reader, Source, link_key
 from obsmem.store.archive import StoredSession
 from obsmem.store.archive_forget import blank
-from obsmem.store.archive_schema import KIND_CODES
 from obsmem.store.archive_write import (
     TORN,
     Changed,
@@ -31,18 +30,15 @@ from obsmem.store.archive_write import (
     set_parent,
 )
 from obsmem.system.workspace import workspace_of
+from obsmem.tasks.beside import Beside
 from obsmem.tasks.cards import update_cards
 from obsmem.tasks.entries import read_entries
 from obsmem.tasks.identify import first_named, has_begun, identify, refused
 from obsmem.tasks.origin import Origin
 from obsmem.tasks.own_voice import OwnVoice
-from obsmem.tasks.side_files import find_side_file, keep_side_file
 from obsmem.tasks.store import Store
 
 COMPARED = 3  # copied entries whose words show where a fork branched off
-
-BESIDE = "beside"  # how far receipts and side files were kept, in the index
-NOTICE, RESULT = KIND_CODES["notice"], KIND_CODES["tool_result"]
 
 
 class Ingested(NamedTuple):
@@ -123,6 +119,7 @@ class _Reading:
         self.reader: Reader = module.reader(source, json.loads(state) if state else None, self._history)
         self.origin = Origin(store, self.writer)
         self.own_voice = OwnVoice(store, stored)
+        self.beside = Beside(store, module, stored, source.path)
         # A copy stands at the beginning, whole; it may have been cut by the end of an earlier reading.
         self.copying = not self.rows and store.archive.ends_with_copy(stored.no)
         self.stopped = False
@@ -143,7 +140,7 @@ class _Reading:
         total = os.path.getsize(self.source.path) if os.path.isfile(self.source.path) else 0
         before = Counter(self.writer.skipped)
         try:
-            self.store.with_index(self._catch_up)
+            self.store.with_index(self.beside.catch_up)
             for raw in self.module.records(self.source, self.writer.position, self.writer.line):
                 if not self._take(raw):
                     break
@@ -203,8 +200,9 @@ class _Reading:
         )
         if parsed.link is not None:
             self.writer.link(raw.line, link_key(parsed.link.id), link_key(parsed.link.parent), parsed.link.prompt)
-        if parsed.measure is not None and parsed.measure.context:
-            self.writer.measure(parsed.measure.context)
+        measure = parsed.measure
+        if measure is not None and (measure.context or measure.kind == "kept") and not known:
+            self.writer.measure(measure, copied)
         if parsed.disowned:
             self.writer.disown(parsed.disowned)
             self.rewound = True
@@ -255,48 +253,17 @@ class _Reading:
         self._after(entries)
 
     def _after(self, entries: list[Entry]) -> None:
+        whole = []
         for entry in entries:
             marks: tuple[str, ...] = ()
             if entry.place is not None and entry.speaker == "harness":
                 marks = self.receipts.pop((entry.place.line, entry.place.key), ())
-            self._keep_beside(entry, marks)
+            whole.append(self.beside.keep(entry, marks))
         stored = self.store.archive.by_handle(self.stored.session.handle)
         if entries:
-            self.store.index.move_reach(stored.no, BESIDE, stored.last_seq)
+            self.beside.reached(stored.last_seq)
         if stored.rewinds == self.stored.rewinds:  # else all cards are made anew: once, when everything is read
-            update_cards(self.store, stored, entries)
-
-    def _catch_up(self) -> None:
-        """Keep what stands beside entries that were archived right before an earlier reading was killed."""
-        reach, last = self.store.index.reach(self.stored.no, BESIDE)[0], self.stored.last_seq
-        if reach >= last:
-            return
-        rows = self.store.archive.entries(self.stored.no, reach + 1, where=f"kind IN ({NOTICE}, {RESULT})")
-        for row in rows:
-            for entry in read_entries(self.store, self.stored, [row], lost=True):
-                # With a new index all is looked at again: then the receipts are there already, named by the reader.
-                noted = reach >= 0 and entry.speaker == "harness"
-                self._keep_beside(entry, receipts(entry.text) if noted else ())
-        self.store.index.move_reach(self.stored.no, BESIDE, last)
-
-    def _keep_beside(self, entry: Entry, marks: Iterable[str]) -> None:
-        """Record the receipts that an entry brings, and archive the side files that it names."""
-        for mark in marks:
-            delivery, part = mark.split(" ")
-            self.store.memory.record_receipt(self.stored.session.handle, delivery, part, entry.seq, entry.at)
-        if self.module_side_files and entry.kind == "tool_result":
-            self._keep_side_files(entry)
-
-    @property
-    def module_side_files(self) -> bool:
-        """True if this harness moves long tool outputs into files beside the transcript."""
-        return hasattr(self.module, "side_files")
-
-    def _keep_side_files(self, entry: Entry) -> None:
-        for path in self.module.side_files(entry.text):  # type: ignore[attr-defined]
-            found = find_side_file(path, self.source.path, self.stored.session.id)
-            if found:
-                keep_side_file(self.store, self.stored, entry.seq, found)
+            update_cards(self.store, stored, whole)
 
     def _finish(self) -> None:
         self._commit()

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from obsmem.core.clean import strip_controls
 from obsmem.core.errors import NotFound, UsageError
-from obsmem.core.ids import entry_id
+from obsmem.core.ids import entry_id, is_raw_id
 from obsmem.core.mask import mask
 from obsmem.core.model import Entry
 from obsmem.core.tokens import clip
@@ -26,6 +26,7 @@ from obsmem.tasks.entries import find_entry, read_entries
 from obsmem.tasks.resolve import neighbours
 from obsmem.tasks.scan import Scan, Stretch
 from obsmem.tasks.store import Store
+from obsmem.tasks.whole_outputs import entry_of, find_whole, find_whole_of_call
 
 PIECE = 6_000  # characters of an entry that are shown unless more is asked for
 PIECE_TOKENS = 1_900  # and what these may cost: hexadecimal and wide letters cost more than words
@@ -59,14 +60,24 @@ def read_range(
 ) -> Piece:
     """``count`` characters of an entry from ``start`` on; by default PIECE, or as many of them as cost ``tokens``. Raises
     NotFound, StoreError, or UsageError where the entry has no character ``start``."""
-    stored, row = find_entry(store, name)
-    (entry,) = read_entries(store, stored, [row])
+    entry, name = _named(store, name)
     text = mask(strip_controls(store.mask(entry.text)))
     if start < 0 or (start >= len(text) and start > 0):
         raise UsageError(f"Entry {name} has {len(text)} characters (0 to {len(text)}), so none at {start}.")
     length = len(clip(text[start : start + PIECE], tokens)) if count is None else max(0, count)
     end = min(len(text), start + length)
-    return Piece(name, text[start:end], start, end, len(text), row.speaker, row.kind, row.at, entry.tool)
+    return Piece(name, text[start:end], start, end, len(text), entry.speaker, entry.kind, entry.at, entry.tool)
+
+
+def _named(store: Store, name: str) -> tuple[Entry, str]:
+    """An entry and its id, by its own id or by that of its whole output; what still waits goes by the latter."""
+    if is_raw_id(name):
+        whole = find_whole(store, name)
+        if not whole.entry:
+            return entry_of(whole), name
+        name = whole.entry
+    stored, row = find_entry(store, name)
+    return read_entries(store, stored, [row])[0], name
 
 
 def around(store: Store, name: str, count: int = 3) -> list[Source]:
@@ -86,7 +97,8 @@ def _masked(store: Store, entry: Entry) -> Entry:
 
 
 def find_tool_call(store: Store, call_id: str, workspace: str = "") -> list[str]:
-    """The ids of the call and of its results with a harness's call id; those of one session. The workspace's sessions
+    """The ids of the call and of its results with a harness's call id; those of one session, or that of the whole output
+    which waits to be archived. The workspace's sessions
     are looked through first, then all others, the newest first. Raises NotFound, and UsageError for part of an id that
     several calls have."""
     needle = call_id.strip()
@@ -106,6 +118,9 @@ def find_tool_call(store: Store, call_id: str, workspace: str = "") -> list[str]
         raise UsageError(f"{needle!r} is part of {len(partly)} call ids: {', '.join(sorted(partly)[:6])}. Give more.")
     if partly:
         return _of_newest(next(iter(partly.values())))
+    waiting = find_whole_of_call(store, needle)
+    if waiting is not None:
+        return [waiting.id]
     late = "" if time.monotonic() < deadline else f" in the {LOOKING_SECONDS:.0f} s that were looked for it"
     raise NotFound(f"No tool call has the id {needle!r}{late}. 'observational-memory timeline' lists what was done.")
 

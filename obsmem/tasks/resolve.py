@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable, Sequence
 
 from obsmem.core.errors import NotFound, SourceMissing, StoreError, UsageError
-from obsmem.core.ids import entry_id, is_entry_id, is_note_prefix, parse_entry_id
+from obsmem.core.ids import entry_id, is_entry_id, is_note_prefix, is_raw_id, parse_entry_id
 from obsmem.core.model import Entry, Speaker
 from obsmem.memory.recall import Found, Source
 from obsmem.store.archive import StoredSession
@@ -50,12 +50,15 @@ def pick_session(sessions: Sequence[StoredSession], name: str) -> StoredSession 
 def find(store: Store, name: str) -> Found:
     """Everything that an id names: a note, a reflection, or an entry. Raises NotFound or UsageError (ambiguous)."""
     name = name.strip().strip("[]").lower()
+    if is_raw_id(name):
+        return _whole(store, name)
     if is_entry_id(name):
         find_entry(store, name)
         return Found(sources=tuple(sources_of(store, [name])))
     if not is_note_prefix(name):
         raise UsageError(
-            f"{name!r} is no id: notes and reflections have 4 to 12 hex digits (3fa9c1d), entries a handle and a number (7c2e.812)."
+            f"{name!r} is no id: notes and reflections have 4 to 12 hex digits (3fa9c1d), entries a handle and a number (7c2e.812), "
+            "whole outputs raw_ and 10 hex digits."
         )
     notes, reflections = store.memory.find_notes(name), store.memory.find_reflections(name)
     ids = {one.note.id for one in notes} | {one.reflection.id for one in reflections}
@@ -70,6 +73,16 @@ def find(store: Store, name: str) -> Found:
             f"{name!r} is the beginning of {len(ids)} ids: {', '.join(sorted(ids)[:8])}. Give more digits."
         )
     return _gather(store, notes, reflections)
+
+
+def _whole(store: Store, name: str) -> Found:
+    """The entry whose whole output has this id; while that waits to be archived, what waits."""
+    from obsmem.tasks.whole_outputs import entry_of, find_whole  # few ids are of this kind
+
+    whole = find_whole(store, name)
+    if whole.entry:
+        return Found(sources=tuple(sources_of(store, [whole.entry])))
+    return Found(sources=(Source(whole.id, entry_of(whole)),))
 
 
 def _pinned(store: Store, name: str) -> Found | None:
