@@ -100,6 +100,8 @@ def _heading(hit: Hit) -> str:
 
 
 def _nothing(query: Query) -> str:
+    if query.after:
+        return "Nothing more was found."
     tries = []
     if query.mode == "words":
         tries.append("--exact finds pieces of words")

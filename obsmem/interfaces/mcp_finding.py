@@ -29,6 +29,9 @@ def search(scope: Scope, given: Given) -> str:
     hits = find(scope.store, _query(scope, given))
     allowed = [hit for hit in hits.hits if scope.allows_handle(hit.session)]
     below = [frame.plain(hits.message)] if hits.message else []
+    if not allowed and given.get("more"):
+        goes_on = [f"more: {hits.more}"] if hits.more else []
+        return "\n".join(["Nothing more was found.", *below, *goes_on])
     if not allowed:
         return "\n".join(
             ["Nothing was found here. Other words, or mode 'exact' for a piece of one, may find it.", *below]

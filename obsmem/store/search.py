@@ -252,6 +252,19 @@ class Search:
         for row in cursor:
             yield row[0]
 
+    def rows_holding(self, expression: str, filter_: Filter) -> Iterator[tuple[int, int]]:
+        """(number, hash of its text) of all rows that match an expression ('' for any) and pass the filter, the last first,
+        as they are found: whoever stops early has not paid for the rest."""
+        if expression:
+            where, values = self._condition(filter_)
+            source = "words CROSS JOIN facets f ON f.no=words.rowid WHERE words MATCH ?"
+            sql = f"SELECT words.rowid, f.hash FROM {source}{where} ORDER BY words.rowid DESC"
+            values = [expression, *values]
+        else:
+            where, values = self._condition(filter_, "f.no")
+            sql = f"SELECT f.no, f.hash FROM facets f WHERE 1{where} ORDER BY f.no DESC"
+        yield from self.connection.execute(sql, values)
+
     def total(self) -> int:
         """About how many rows there are."""
         row = self.connection.execute("SELECT coalesce(sum(seq+1), 0) FROM reach WHERE what='words'").fetchone()

@@ -18,7 +18,7 @@ from obsmem.store.archive_scan import rows_by_number
 from obsmem.store.archive_schema import SEQ_BITS, row_number
 from obsmem.store.index import Index
 from obsmem.store.memory import StoredNote
-from obsmem.store.memory_search import dropped_among, notes_holding
+from obsmem.store.memory_search import MOST_NOTES, dropped_among, notes_holding
 from obsmem.store.search import COMMON, Filter, Match, Search, WordRow
 from obsmem.tasks.entries import find_entry, read_entries
 from obsmem.tasks.scan import Scan, Stretch, context_of, holds_words
@@ -30,12 +30,14 @@ CHOSEN = 150  # candidates of one kind of choice that are ranked
 POOLED = 400  # entries that are not indexed yet and are ranked with the others; the newest
 NOTES_CHOSEN = 100
 PHRASES_CHECKED = 40  # texts that are read to see whether they hold a quoted phrase
+LEAST_START = 3  # letters of a word whose beginning alone may choose
 NOTE_KEY = 1 << 62  # notes stand behind all entries in the order of equals
 
 
 class Pools:
     """What was chosen, and what is known of it. ``weights`` are those of the terms; ``hashes`` of texts, ``tools`` and
-    ``notes`` by id; ``complete`` and ``message`` say what was not looked at."""
+    ``notes`` by id; ``complete`` and ``message`` say what was not looked at. ``deciding`` are the terms (as bits) that chose,
+    ``starts`` is True where their beginnings did, too, and ``left_notes`` where there are more notes than were ranked."""
 
     def __init__(self, store: Store, index: Index | None, terms: Sequence[Term]) -> None:
         self.index = index
@@ -48,6 +50,8 @@ class Pools:
         self.notes: dict[str, StoredNote] = {}
         self.complete = True
         self.message = ""
+        self.deciding = 0
+        self.starts = self.left_notes = False
         self.sessions = {one.no: one for one in store.archive.sessions()}
         self.harnesses = {one.session.handle: one.session.harness for one in self.sessions.values()}
 
@@ -93,19 +97,21 @@ def gather(
         return pools
     if scope.entries:
         if index is not None:
-            chosen = _choose(index.search, terms, counts, scope.filter)
+            chosen = _choose(index.search, terms, counts, scope.filter, pools)
             _take_entries(store, pools, _Choice(index.search, chosen, counts), terms)
         pool = _pool_unindexed(store, index, scope, terms, deadline, pools)
         if pool is not None:
             one = [1] * len(terms)
-            _take_entries(store, pools, _Choice(pool, _choose(pool, terms, one, scope.filter), one), terms)
+            _take_entries(store, pools, _Choice(pool, _choose(pool, terms, one, scope.filter, pools), one), terms)
     if scope.notes:
         _take_notes(store, pools, scope, terms)
     return pools
 
 
-def _choose(search: Search, terms: Sequence[Term], counts: Sequence[int], filter_: Filter) -> dict[int, Match]:
-    """The rows that are worth ranking."""
+def _choose(
+    search: Search, terms: Sequence[Term], counts: Sequence[int], filter_: Filter, pools: Pools
+) -> dict[int, Match]:
+    """The rows that are worth ranking; ``pools`` learns which terms chose them."""
     if not terms:
         return {match.no: match for match in search.newest(filter_, CHOSEN)}
     there = [(term, count) for term, count in zip(terms, counts, strict=True) if count]
@@ -114,16 +120,20 @@ def _choose(search: Search, terms: Sequence[Term], counts: Sequence[int], filter
     if rare:
         found.update((match.no, match) for match in search.matches(rare, filter_, CHOSEN))
     common = [term for term, count in there if count > COMMON]
+    deciding = list(rare)
     if common and len(found) < CHOSEN // 4:
+        deciding += common
         for match in search.frequent(common, filter_, CHOSEN):
             found.setdefault(match.no, match)
     if len(rare) > 1 and len(found) >= CHOSEN:
         # What holds every word must not be lost behind many that hold one of them often.
         for match in search.matches(rare, filter_, CHOSEN // 2, every=True):
             found[match.no] = match
+    pools.deciding |= sum(1 << number for number, term in enumerate(terms) if term in deciding)
     if len(found) < CHOSEN // 10:
+        pools.starts = True
         for term in terms:
-            if len(term.parts) == 1 and len(term.parts[0]) >= 3:
+            if len(term.parts) == 1 and len(term.parts[0]) >= LEAST_START:
                 for match in search.starting(term.parts[0], filter_, CHOSEN // 4):
                     found.setdefault(match.no, match)
     return found
@@ -209,17 +219,14 @@ def _share(scan: Scan) -> str:
 
 def _take_notes(store: Store, pools: Pools, scope: Scope, terms: Sequence[Term]) -> None:
     """Notes of the scope that hold words of the question; dropped ones are marked."""
-    handles = {one.session.handle for one in scope.sessions}
-    stems = dict.fromkeys(light_stem(part) for term in terms for part in term.parts)
-    found = notes_holding(store.memory, list(stems), handles, scope.filter.since, scope.filter.until)
-    if scope.filter.paths:
-        found = [one for one in found if any(path.lower() in one.note.text.lower() for path in scope.filter.paths)]
+    found = notes_of(store, scope, terms)
     if not found:
         return
     dropped = dropped_among(store.memory, found)
     search = Search.in_memory()
-    search.add(_note_row(number, one) for number, one in enumerate(found))
-    chosen = _choose(search, terms, [1] * len(terms), Filter())
+    search.add(note_row(number, one) for number, one in enumerate(found))
+    chosen = _choose(search, terms, [1] * len(terms), Filter(), pools)
+    pools.left_notes = len(found) >= MOST_NOTES or len(chosen) > NOTES_CHOSEN
     numbers = sorted(chosen, key=lambda number: (-chosen[number].bm25, number))[:NOTES_CHOSEN]
     held = _held(search, terms, numbers, [1] * len(terms))
     best = max((chosen[number].bm25 for number in numbers), default=0.0)
@@ -239,7 +246,18 @@ def _take_notes(store: Store, pools: Pools, scope: Scope, terms: Sequence[Term])
 _VOICES = {"user": "human", "tool": "tool", "agent": "agent"}
 
 
-def _note_row(number: int, one: StoredNote) -> WordRow:
+def notes_of(store: Store, scope: Scope, terms: Sequence[Term], most: int = MOST_NOTES) -> list[StoredNote]:
+    """The newest notes of the scope that hold a word of the question, or one that begins so."""
+    handles = {one.session.handle for one in scope.sessions}
+    stems = dict.fromkeys(light_stem(part) for term in terms for part in term.parts)
+    found = notes_holding(store.memory, list(stems), handles, scope.filter.since, scope.filter.until, most)
+    if scope.filter.paths:
+        found = [one for one in found if any(path.lower() in one.note.text.lower() for path in scope.filter.paths)]
+    return found
+
+
+def note_row(number: int, one: StoredNote) -> WordRow:
+    """A note as it would be indexed."""
     text = one.note.text
     names = " ".join(whole_names(text))
     return WordRow(number, "human", split(text), names, one.note.at, "user", "", 0, text_hash(text))

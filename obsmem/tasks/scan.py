@@ -131,7 +131,7 @@ def _is_hexadecimal(data: bytes) -> bool:
 def holds_words(terms: Sequence[Term]) -> Test:
     """True for bytes of records that may hold a word which begins as one of the terms does, in any case."""
     parts = dict.fromkeys(part for term in terms for part in term.parts)
-    telling = [part for part in parts if part.lower() not in _STOP and len(part) > 1] or list(parts)
+    telling = [part for part in parts if _tells(part)] or list(parts)
     small = [anchor for part in telling if part.isascii() for anchor in _anchors(part)]
     exact = [anchor for part in telling if not part.isascii() for anchor in _anchors(part)]
 
@@ -140,6 +140,16 @@ def holds_words(terms: Sequence[Term]) -> Test:
         return any(one in low for one in small) or any(one in data for one in exact) or _is_hexadecimal(data)
 
     return test
+
+
+def telling_terms(terms: Sequence[Term]) -> int:
+    """The terms, as bits by position, that are more than words which stand in any text; all where there is no other."""
+    told = sum(1 << number for number, term in enumerate(terms) if any(map(_tells, term.parts)))
+    return told or (1 << len(terms)) - 1
+
+
+def _tells(part: str) -> bool:
+    return part.lower() not in _STOP and len(part) > 1
 
 
 def _anchors(part: str) -> list[bytes]:

@@ -29,7 +29,9 @@ from obsmem.store.schema import is_damage
 from obsmem.system.local_time import local_clock
 from obsmem.tasks.candidates import Pools, gather, named, usable_index, with_phrases
 from obsmem.tasks.entries import find_entry, read_entries
-from obsmem.tasks.search_scope import PAGED, Scope, make_scope, page_token, read_page
+from obsmem.tasks.scan import telling_terms
+from obsmem.tasks.search_pages import PAGED, Behind, Named, Page, Rest, page_token, read_page
+from obsmem.tasks.search_scope import Scope, make_scope
 from obsmem.tasks.store import Store
 from obsmem.tasks.vectors import nearest
 
@@ -113,22 +115,61 @@ def _without_date(query: Query, now: int, clock: Clock) -> tuple[Query, str]:
 
 def _search_words(store: Store, index: Index | None, asked: _Asked, terms: list[Term], deadline: float) -> Hits:
     query, scope, now = asked.query, asked.scope, asked.now
-    wanted = [(name, also) for name, also in read_page(query.after)] if query.after else []
-    pools = gather(store, index, scope, terms, deadline, wanted=[name for name, _ in wanted])
-    paths = [word for word in query.text.split() if "/" in word or "\\" in word or "." in word.strip(".")]
+    if query.after:
+        return _next_page(store, index, asked, terms, deadline)
+    pools = gather(store, index, scope, terms, deadline)
+    paths = _paths(query)
     candidates = pools.candidates
     if any(term.quoted for term in terms):
         first = rank(candidates, pools.weights, paths, now)
         candidates = with_phrases(store, pools, [one.candidate for one in first], terms)
-    ranked = rank(candidates, pools.weights, paths, now)
-    if wanted:
-        places = {name: place for place, (name, _) in enumerate(wanted)}
-        ranked = sorted((one for one in ranked if one.candidate.id in places), key=lambda r: places[r.candidate.id])
-        kept = [(one, wanted[places[one.candidate.id]][1]) for one in ranked]
-    else:
-        ranked = _joined(store, pools, scope, ranked, asked.more_rankings, now)
-        kept = collapse(ranked, pools.hashes)
-    return _page(store, query, pools, kept, terms)
+    ranked = _joined(store, pools, scope, rank(candidates, pools.weights, paths, now), asked.more_rankings, now)
+    kept = collapse(ranked, pools.hashes)
+    hits, left = _shown(store, pools, kept, terms, max(1, query.limit))
+    names = tuple((one.candidate.id, also) for one, also in left[:PAGED])
+    shown = [hit.id for hit in hits] + [name for name, _ in names]
+    deciding = pools.deciding & telling_terms(terms) or pools.deciding
+    rest = Rest(0, "", deciding, pools.starts, tuple(shown))
+    is_more = len(left) > PAGED or pools.left_notes or not pools.complete
+    if not is_more and (not pools.candidates or Behind(store, index, scope, terms, rest, deadline).is_empty()):
+        return Hits(tuple(hits), pools.complete, pools.message, page_token(Page(names)))
+    return Hits(tuple(hits), pools.complete, pools.message, page_token(Page(names, rest)))
+
+
+def _next_page(store: Store, index: Index | None, asked: _Asked, terms: list[Term], deadline: float) -> Hits:
+    """What a token names, as it stands there, and what comes behind it."""
+    query, page = asked.query, read_page(asked.query.after)
+    limit = max(1, query.limit)
+    hits, left = _by_names(store, index, asked, terms, page.names, limit)
+    names = tuple((one.candidate.id, also) for one, also in left)
+    behind = Behind(store, index, asked.scope, terms, page.rest, deadline) if page.rest is not None else None
+    late = False
+    while behind is not None and behind.rest is not None and len(hits) < limit and not behind.late:
+        taken = behind.take(limit - len(hits))
+        hits += _by_names(store, index, asked, terms, taken, limit)[0]
+    said = ""
+    if behind is not None and behind.late:
+        late, said = True, "Not all that is not indexed was looked through in time; the next page goes on there."
+    return Hits(tuple(hits), not late, said, page_token(Page(names, behind.rest if behind is not None else None)))
+
+
+def _by_names(
+    store: Store, index: Index | None, asked: _Asked, terms: list[Term], names: Sequence[Named], limit: int
+) -> tuple[list[Hit], list[tuple[Ranked, int]]]:
+    """The hits that ids name, in their order, and those for which there was no room; what is gone by now is passed over."""
+    if not names:
+        return [], []
+    also = dict(names)
+    order = {name: place for place, name in enumerate(also)}
+    pools = gather(store, index, asked.scope, terms, 0.0, wanted=list(also))
+    ranked = rank(pools.candidates, pools.weights, _paths(asked.query), asked.now)
+    ranked.sort(key=lambda one: order[one.candidate.id])
+    return _shown(store, pools, [(one, also[one.candidate.id]) for one in ranked], terms, limit)
+
+
+def _paths(query: Query) -> list[str]:
+    """The words that may be paths."""
+    return [word for word in query.text.split() if "/" in word or "\\" in word or "." in word.strip(".")]
 
 
 def _joined(
@@ -150,22 +191,19 @@ def _joined(
     return found
 
 
-def _page(store: Store, query: Query, pools: Pools, kept: list[tuple[Ranked, int]], terms: list[Term]) -> Hits:
-    """The first page of what was kept, with texts, and the token of the next."""
+def _shown(
+    store: Store, pools: Pools, kept: Sequence[tuple[Ranked, int]], terms: list[Term], limit: int
+) -> tuple[list[Hit], list[tuple[Ranked, int]]]:
+    """The first hits of what was kept, with their texts, and the rest."""
     pattern = pattern_of(terms) if terms else None
-    limit = max(1, query.limit)
     hits: list[Hit] = []
-    rest: list[tuple[str, int]] = []
-    for ranked, also in kept:
+    for number, (ranked, also) in enumerate(kept):
         if len(hits) == limit:
-            rest.append((ranked.candidate.id, also))
-            if len(rest) == PAGED:
-                break
-            continue
+            return hits, list(kept[number:])
         hit = _hit(store, pools, ranked, also, pattern)
         if hit is not None:
             hits.append(hit)
-    return Hits(tuple(hits), pools.complete, pools.message, page_token(rest))
+    return hits, []
 
 
 def _hit(store: Store, pools: Pools, ranked: Ranked, also: int, pattern: re.Pattern[str] | None) -> Hit | None:

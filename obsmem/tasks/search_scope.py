@@ -1,15 +1,12 @@
-"""Where a search looks, what it leaves out, and the token of the next page.
+"""Where a search looks, what it leaves out, and the token of a scan's next page (that of ranked hits: ``search_pages``).
 
-Invariants: every filter of a query becomes a condition on candidates, never a sieve over an answer; a token holds the next
-ids themselves (or the row where a scan stopped), so that what arrives meanwhile moves nothing.
+Invariants: every filter of a query becomes a condition on candidates, never a sieve over an answer; a token holds the row
+where a scan stopped, so that what arrives meanwhile moves nothing.
 """
 
 from __future__ import annotations
 
-import base64
-import binascii
 import time
-import zlib
 from collections.abc import Sequence
 from typing import NamedTuple, cast
 
@@ -28,8 +25,6 @@ from obsmem.tasks.scan import Context
 from obsmem.tasks.store import Store
 
 NOTE = "note"
-PAGED = 30  # hits that a token can name
-LONGEST_TOKEN = 4_000  # characters, and a thousand times as many bytes inside
 
 
 class Scope(NamedTuple):
@@ -130,26 +125,6 @@ def _paths(path: str, sessions: Sequence[StoredSession]) -> tuple[str, ...]:
     return (plain, *dict.fromkeys(below))
 
 
-def page_token(ids: Sequence[tuple[str, int]]) -> str:
-    """A token for the page that begins with these hits, each with the number of its equals; '' for none."""
-    if not ids:
-        return ""
-    names = " ".join(name if not also else f"{name}*{also}" for name, also in ids[:PAGED])
-    return "p" + base64.urlsafe_b64encode(zlib.compress(names.encode("ascii"), 9)).decode("ascii").rstrip("=")
-
-
-def read_page(token: str) -> list[tuple[str, int]]:
-    """The hits that a token names. Raises UsageError where it is none of ours."""
-    try:
-        if not token.startswith("p") or len(token) > LONGEST_TOKEN:
-            raise ValueError(token)
-        data = base64.urlsafe_b64decode(token[1:] + "=" * (-len(token[1:]) % 4))
-        names = zlib.decompressobj().decompress(data, LONGEST_TOKEN * 1000).decode("ascii").split(" ")
-        return [(name, int(also or 0)) for name, _, also in (one.partition("*") for one in names)]
-    except (ValueError, binascii.Error, zlib.error):
-        raise _no_token(token) from None
-
-
 def row_token(number: int) -> str:
     """A token for the page of entries under a row number."""
     return f"r{number:x}"
@@ -164,10 +139,11 @@ def read_row(token: str) -> int:
             raise ValueError(token)
         return int(token[1:], 16)
     except ValueError:
-        raise _no_token(token) from None
+        raise no_token(token) from None
 
 
-def _no_token(token: str) -> UsageError:
+def no_token(token: str) -> UsageError:
+    """What is said of a token that is none of ours."""
     return UsageError(
         f"{token[:40]!r} names no page of this search: give the 'more' of the page before, with the same words and options."
     )
