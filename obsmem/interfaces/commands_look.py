@@ -100,16 +100,16 @@ def run_tool(arguments: argparse.Namespace) -> int:
     with open_store(readonly=True) as store:
         names = find_tool_call(store, arguments.id, find_here(store).workspace)
         call, *results = names
+        if is_raw_id(call):  # what it gave waits to be archived, and its call with it
+            call, results = "", names
         share = PIECE_TOKENS // len(names)
-        pieces = [read_range(store, call, tokens=share)]
+        pieces = [read_range(store, call, tokens=share)] if call else []
         pieces += [read_range(store, name, start, count, tokens=share) for name in results]
     if arguments.json:
         say_json([piece._asdict() for piece in pieces])
         return 0
     for piece in pieces:
         _print_piece(piece, as_json=False)
-    if is_raw_id(call):  # what it gave waits to be archived, and its call with it
-        return 0
     if not results:
         warn("No result of it is in the record: it was interrupted, or is still running.")
         return SourceMissing.exit_code

@@ -13,7 +13,7 @@ import time
 
 from obsmem.interfaces.hook import parse_json
 from obsmem.system.files import read_bytes
-from obsmem.system.shortening import note_outcome, note_seen, read_settings, seen_before
+from obsmem.system.shortening import FORGOTTEN_FILE, note_outcome, note_seen, read_settings, seen_before
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def shorten_output(
     """(the hook's answer, its outcome for the log); ('', …) leaves an output as it is. Raises OSError where the whole output
     cannot be kept; then it must be left so, too."""
     settings = read_settings(home, parse_json)
-    if not settings.reduce:
+    if not settings.reduce or os.path.exists(os.path.join(folder, FORGOTTEN_FILE)):
         return "", ""
     output = module.read_output(payload)
     if output is None or output.size < settings.minimum or not output.call_id:

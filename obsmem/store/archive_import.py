@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 from obsmem.core.model import EntryKind, Session, Speaker
 from obsmem.store.archive import Archive
+from obsmem.store.archive_raw import RAW, raw_path
 from obsmem.store.archive_rows import StoredSession
 from obsmem.store.archive_schema import KIND_CODES, SEQ_BITS, SPEAKER_CODES, row_number
 from obsmem.store.archive_write import LEVEL, SEGMENT, set_parent
@@ -29,7 +30,8 @@ Identity = tuple[bytes, int, int]  # hash of the record where it was read, block
 
 class Arriving(NamedTuple):
     """An entry of another store. ``seq`` and ``replaced_by`` are numbers there; ``sha256`` is what its record hashes to
-    where it was read, and ``data`` what came of it, which differs where it was masked. ``side`` is its whole output."""
+    where it was read, and ``data`` what came of it, which differs where it was masked. ``side`` is its whole output,
+    which ``whole`` recalls where it stands in the place of the record's words ('' where it stands beside them)."""
 
     seq: int
     sha256: bytes
@@ -43,6 +45,7 @@ class Arriving(NamedTuple):
     copied: bool
     replaced_by: int | None
     side: bytes | None = None
+    whole: str = ""
 
 
 def identities(archive: Archive, session: int) -> dict[int, Identity]:
@@ -117,7 +120,7 @@ def _insert(archive: Archive, session: int, new: Sequence[Arriving], numbers: Ma
             if digest != one.sha256:
                 run("INSERT OR REPLACE INTO originals VALUES(?,?)", (number, one.sha256))
             if one.side is not None:
-                _add_side(archive, session, number, generation, one.side)
+                _add_side(archive, session, number, generation, one)
     run("UPDATE sessions SET last_seq=max(last_seq, ?) WHERE no=?", (max(numbers[one.seq] for one in new), session))
     archive.drop_cache()
 
@@ -134,8 +137,9 @@ def _open(archive: Archive, session: int, path: str, kind: str) -> tuple[int, in
     return int(added.lastrowid or 0), int(generation)
 
 
-def _add_side(archive: Archive, session: int, entry: int, generation: int, data: bytes) -> None:
-    source, _ = _open(archive, session, f"{IMPORTED}-{generation}-{entry}", "side")
+def _add_side(archive: Archive, session: int, entry: int, generation: int, one: Arriving) -> None:
+    name, data = f"{IMPORTED}-{generation}-{entry}", one.side or b""
+    source, _ = _open(archive, session, *((raw_path(one.whole, name), RAW) if one.whole else (name, "side")))
     archive.connection.execute(
         "INSERT INTO segments(source, line, offset, size, data) VALUES(?,?,?,?,?)",
         (source, 1, 0, len(data), zlib.compress(data, LEVEL)),

@@ -53,6 +53,11 @@ class Reductions:
         rows = self.connection.execute("SELECT * FROM reductions WHERE at>=? ORDER BY at, id", (since,))
         return [Reduction(*row) for row in rows]
 
+    def remove_reduction(self, session: str, seq: int) -> None:
+        """Forget what was shortened of an entry."""
+        with transaction(self.connection):
+            self.connection.execute("DELETE FROM reductions WHERE session=? AND seq=?", (session, seq))
+
     def move_reduction(self, session: str, id_: str, seq: int) -> None:
         """The result stands in another entry now: its row changed."""
         with transaction(self.connection):

@@ -16,6 +16,7 @@ from obsmem.core.errors import NotFound, StoreError
 from obsmem.core.ids import is_entry_id, parse_entry_id
 from obsmem.store.archive import StoredSession
 from obsmem.store.archive_import import Identity, identities
+from obsmem.store.archive_raw import id_of, side_source
 from obsmem.store.archive_rows import EntryRow
 from obsmem.store.memory_import import drops_of, stretches_of
 from obsmem.system.files import made_once
@@ -183,7 +184,15 @@ def _entry(store: Store, row: EntryRow, raw: bool) -> Line:
     if side is not None:
         text = side.decode("utf-8", "replace")
         line["side"] = text if raw else store.mask(text)
+        if whole := _whole_id(store, row):
+            line["whole"] = whole
     return line
+
+
+def _whole_id(store: Store, row: EntryRow) -> str:
+    """The id of an entry's whole output, where that stands in the place of what its record has; '' else."""
+    source = side_source(store.archive, row)
+    return "" if source is None else id_of(source)
 
 
 def _memory_lines(store: Store, stored: StoredSession, names: Names) -> Iterator[Line]:

@@ -44,6 +44,7 @@ _ENTRY = {
     "properties": {
         "seq": _SEQ, "block": _SEQ, "kind": {"enum": list(KINDS)}, "speaker": {"enum": list(SPEAKERS)}, "at": _NUMBER,
         "tokens": _NUMBER, "off": {"const": True}, "copied": {"const": True}, "replaced_by": _SEQ, "side": _TEXT,
+        "whole": {"type": "string", "pattern": "^raw_[0-9a-f]{10}$"},
     },
 }  # fmt: skip
 # Kind of line -> (what it must have, what it may have).

@@ -165,7 +165,7 @@ class _Taking:
                 side = one["side"].encode("utf-8", "surrogatepass") if "side" in one else None
                 found.append(
                     Arriving(one["seq"], digest, data, one["block"], one["kind"], one["speaker"], one["at"], one["tokens"],
-                             "off" not in one, "copied" in one, one.get("replaced_by"), side)
+                             "off" not in one, "copied" in one, one.get("replaced_by"), side, one.get("whole", ""))
                 )  # fmt: skip
         found = sorted(found, key=lambda one: one.seq)
         if len({one.seq for one in found}) < len(found) or any(one.seq < 0 for one in found):

@@ -7,18 +7,22 @@ a recall says what was removed and when.
 
 from __future__ import annotations
 
+import glob
 import os
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from obsmem.core.ids import entry_id, parse_entry_id
+from obsmem.core.ids import entry_id, parse_entry_id, raw_id
 from obsmem.core.model import Pin
 from obsmem.store.archive_forget import remove_record, remove_segments, remove_session, segments_behind
+from obsmem.store.archive_raw import RAW
 from obsmem.store.archive_rows import EntryRow, StoredSession, session_hash
 from obsmem.store.memory_pins import StoredPin
 from obsmem.store.schema import transaction
-from obsmem.system.files import remove
-from obsmem.system.paths import session_folder
+from obsmem.system.files import remove, write_atomic
+from obsmem.system.paths import safe_name, session_folder
+from obsmem.system.raw_files import FOLDER, drop_raw
+from obsmem.system.shortening import FORGOTTEN_FILE
 from obsmem.tasks.decide import prune
 from obsmem.tasks.entries import find_entry, read_entries
 from obsmem.tasks.fork import drop_fork_files
@@ -48,11 +52,16 @@ def forget_session(store: Store, stored: StoredSession) -> Forgotten:
     going = [one for one in store.memory.all_pins() if _stands_on(one, handle, ids)]
     touched = [stored, *descendants(store, handle), *_seeing(store, going, ids)]
     folders = [folder for one in touched for folder in _folders(store, one)]
+    folders_of_its_own = _folders(store, stored)
     count = remove_session(store.archive, stored)
     store.memory.remove_pins(one.pin.id for one in going)
     notes = _forget_notes(store, ids)
     _forget_memory(store, handle)
     _wipe(store, touched, folders)
+    for folder in folders_of_its_own:
+        drop_raw(folder)  # what waits belongs to it, too
+        if os.path.isdir(folder):
+            write_atomic(os.path.join(folder, FORGOTTEN_FILE), b"", durable=False)  # it may go on: nothing is kept then
     return Forgotten(count, size, notes)
 
 
@@ -87,7 +96,7 @@ def _seeing(store: Store, going: Iterable[StoredPin], ids: Iterable[str]) -> lis
 
 def _forget_memory(store: Store, handle: str) -> None:
     with transaction(store.memory.connection):
-        tables = "reflections drops coverage gaps progress worker_calls blocks receipts decisions rotations"
+        tables = "reflections drops coverage gaps progress worker_calls blocks receipts decisions rotations reductions"
         for table in tables.split(" "):
             store.memory.connection.execute(f"DELETE FROM {table} WHERE session=?", (handle,))
 
@@ -100,6 +109,7 @@ def forget_entry(store: Store, name: str) -> Forgotten:
     """
     stored, row = find_entry(store, name)
     twins = _twins(store, stored, row)
+    calls = {one.call_id for one in read_entries(store, stored, [row], lost=True)} - {""}
     size, gone = remove_record(store.archive, row)
     for twin in twins:
         bytes_, more = remove_record(store.archive, twin)
@@ -113,8 +123,19 @@ def forget_entry(store: Store, name: str) -> Forgotten:
     touched += _seeing(store, going, ids)
     store.memory.remove_pins(one.pin.id for one in going)
     notes = _forget_notes(store, ids)
+    _forget_outputs(store, stored, names, calls)
     _wipe(store, touched, [folder for one in touched for folder in _folders(store, one)])
     return Forgotten(sum(map(len, gone.values())), size, notes)
+
+
+def _forget_outputs(store: Store, stored: StoredSession, names: Iterable[str], calls: Iterable[str]) -> None:
+    """Forget what was shortened of these entries, and the whole outputs of these calls that still wait."""
+    for name in names:
+        store.memory.remove_reduction(*parse_entry_id(name))
+    for call_id in calls:
+        id_ = raw_id(stored.session.harness, stored.session.id, call_id)
+        for folder in _folders(store, stored):
+            remove(os.path.join(folder, FOLDER, id_))
 
 
 def _twins(store: Store, stored: StoredSession, row: EntryRow) -> list[EntryRow]:
@@ -143,7 +164,7 @@ def _forget_notes(store: Store, ids: Iterable[str]) -> int:
 def _folders(store: Store, stored: StoredSession) -> list[str]:
     """The folders of a session's small files, under every path that it was read from."""
     session = stored.session
-    paths = [row.path for row in store.archive.sources(stored.no) if row.kind != "side"]
+    paths = [row.path for row in store.archive.sources(stored.no) if row.kind not in ("side", RAW)]
     return [session_folder(store.home, session.harness, path, session.id) for path in [session.transcript, *paths]]
 
 
@@ -178,6 +199,8 @@ def _empty(folder: str) -> None:
 
 def undo_forget(store: Store, harness: str, session_id: str) -> bool:
     """Allow a forgotten session to be read again. True if there was a tombstone. Its bytes do not come back."""
+    for folder in glob.glob(os.path.join(glob.escape(store.home), "sessions", harness, f"{safe_name(session_id)}-*")):
+        remove(os.path.join(folder, FORGOTTEN_FILE))
     run = store.archive.connection.execute
     return run("DELETE FROM tombstones WHERE hash=?", (session_hash(harness, session_id),)).rowcount > 0
 
@@ -196,6 +219,7 @@ def apply_retention(store: Store, now: int) -> int:
     for stored in store.archive.sessions():
         if now - stored.updated_at <= days * DAY:
             continue
+        drop_raw(store.folder_of(stored))  # what no reading has fetched by now, no reading will
         kept = _cited_segments(store, stored) if store.config["retention_keep"] == "cited" else set()
         removed += remove_segments(store.archive, stored.no, kept)
     if removed:

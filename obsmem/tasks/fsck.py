@@ -22,6 +22,7 @@ from obsmem.store.archive_write import LEVEL
 from obsmem.store.schema import damage, move_aside, transaction
 from obsmem.system.files import write_atomic
 from obsmem.tasks.cards import update_cards
+from obsmem.tasks.raw_check import wrong_outputs
 from obsmem.tasks.store import ARCHIVE, INDEX, MEMORY, Store, open_store
 from obsmem.tasks.words import index_words
 
@@ -39,6 +40,7 @@ def check(store: Store, *, repair: bool = False) -> list[Finding]:
     findings = _check_file(store.archive.connection, ARCHIVE)
     findings += _check_segments(store, repair)
     findings += _check_entries(store)
+    findings += [Finding(where, what) for where, what in wrong_outputs(store)]
     findings += _check_file(store.memory.connection, MEMORY)
     findings += _check_notes(store)
     findings += _check_coverage(store, repair)
