@@ -18,7 +18,7 @@ import { closeSync, existsSync, openSync, rmSync, writeFileSync } from "node:fs"
 import { homedir, tmpdir } from "node:os"
 import { isAbsolute, join } from "node:path"
 
-const LIMITS = { idle: 10_000, resumed: 13_000, compacting: 30_000, recall: 15_000, tool: 20_000 } // milliseconds
+const LIMITS = { idle: 10_000, message: 3_000, resumed: 13_000, compacting: 30_000, recall: 15_000, tool: 20_000 } // milliseconds
 const MOST_OUTPUT = 1 << 20 // characters of an answer; a block has at most some 40,000
 const ATTEMPTS = 3 // how often a session's block is asked for while the script fails
 const LONGEST_WORD = 64 // characters of an id or a range
@@ -134,8 +134,22 @@ export const ObservationalMemory = async (input, options) => {
   }
 
   /** A new prompt while a compaction still seems to run: it failed, and the session goes on as it was. */
-  const onMessage = ({ sessionID }) => {
-    if (sessions.has(sessionID)) sessions.get(sessionID).compacting = undefined
+  const onMessage = async ({ sessionID }, output) => {
+    const id = text(sessionID)
+    if (sessions.has(id)) sessions.get(id).compacting = undefined
+    if (id && !known(id).child && Array.isArray(output?.parts) && text(output.message?.id)) await warn(id, output)
+  }
+
+  /** A warning that waits goes behind the prompt's own words, where it stays, and to whoever sits at the terminal. */
+  const warn = async (id, output) => {
+    const done = await hook("chat.message", id, LIMITS.message)
+    const said = done.status === 0 && done.stdout.trim() ? parsed(done.stdout) : undefined
+    const words = text(said?.context)
+    if (!words) return
+    const place = { id: partBehind(output.parts), sessionID: id, messageID: output.message.id }
+    output.parts.push({ ...place, type: "text", text: words, synthetic: true })
+    const notice = { title: "observational-memory", message: text(said.notice), variant: "warning", duration: 15_000 }
+    if (notice.message) void input?.client?.tui?.showToast?.({ body: notice })?.catch?.(() => undefined)
   }
 
   /** OpenCode says so only of a compaction that succeeded. */
@@ -316,6 +330,13 @@ function stop(child) {
   } catch {
     // it has ended already
   }
+}
+
+/** An id for a part that comes behind these: OpenCode orders parts by id, which begins with a time in 48 bits. */
+function partBehind(parts) {
+  const times = parts.map((part) => parseInt(text(part?.id).slice(4, 16), 16) || 0)
+  const time = Math.max(Date.now() * 4096 % 2 ** 48, ...times) + 1
+  return `prt_${time.toString(16).padStart(12, "0")}${randomUUID().replaceAll("-", "").slice(0, 14)}`
 }
 
 /** The launcher that an installation left in the data folder. The same rule as in obsmem/system/paths.py. */

@@ -65,6 +65,25 @@ def take_out(text: str, is_ours: Callable[[str], bool], kept: Any = None) -> str
     return text
 
 
+def string_at(text: str, path: Path) -> str:
+    """The string that a document has at a path of keys, as it is written there, quotes included; '' where it has none."""
+    node = _string(text, path)
+    return "" if node is None else text[node.start : node.end]
+
+
+def with_string(text: str, path: Path, written: str) -> str:
+    """The text with another string in the place of the one at a path of keys; ``written`` is how it is to stand there."""
+    node = _string(text, path)
+    return text if node is None else text[: node.start] + written + text[node.end :]
+
+
+def _string(text: str, path: Path) -> Node | None:
+    node = _parse(text)
+    for key in path:
+        node = _member(node, key) if node is not None and isinstance(node.value, dict) else None
+    return node if node is not None and isinstance(node.value, str) else None
+
+
 def count(text: str, is_ours: Callable[[str], bool]) -> int:
     """How many items and members of a document are ours."""
     root = _parse(text)

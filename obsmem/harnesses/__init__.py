@@ -42,6 +42,7 @@ PROMPTS = {
     "claude-code": ("UserPromptSubmit", "block.retry"),
     "codex": ("UserPromptSubmit", "block.retry"),
     "cursor": ("postToolUse", "block.due"),
+    "opencode": ("chat.message", "warning"),  # its block stands in every request, so that nothing else is ever owed
 }
 
 

@@ -24,6 +24,13 @@ def mcp_rule(home: str, project: str, name: str, tools: list[str]) -> tuple[str,
     return os.path.join(home, ".cursor", "cli-config.json"), {"version": 1, "editor": {"vimMode": False}, **allowed}
 
 
+def status_config(home: str, command: str) -> tuple[str, dict[str, Any]]:
+    """The command line's own config. It must have what stands beside ours here, which is its default."""
+    needed = {"version": 1, "editor": {"vimMode": False}, "permissions": {"allow": [], "deny": []}}
+    ours = {"statusLine": {"type": "command", "command": command}}
+    return os.path.join(home, ".cursor", "cli-config.json"), {**needed, **ours}
+
+
 def session_of_call(meta: Mapping[str, object]) -> str:
     """'': nothing with a call names its conversation."""
     return ""

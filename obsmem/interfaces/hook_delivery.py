@@ -110,9 +110,24 @@ def block_for_prompt(module: Hooks, folder: str) -> str:
     """What a prompt, or a tool's result, brings: the second try, or all that is due where no start follows a compaction."""
     from obsmem.harnesses import PROMPTS
 
-    if PROMPTS[module.NAME][1] == RETRY:
+    owed = PROMPTS[module.NAME][1]
+    if owed == RETRY:
         return take_retry(folder, time.time())
+    if owed != DUE or not os.path.exists(os.path.join(folder, DUE)):
+        return ""
     return _take(folder, freeze(folder, time.time()) or [], 1, 1)[0]
+
+
+def told_at_prompt(module: Hooks, what: HookEvent, folder: str) -> tuple[str, str]:
+    """(text for the model, line for the user) at a prompt: what a delivery owes, and behind it a warning, where both are no
+    longer than one part may be. A sub-agent is never warned."""
+    text = block_for_prompt(module, folder)
+    if what.agent_id:
+        return text, ""
+    from obsmem.system.warningfile import GIVEN_BYTES, take_warning
+
+    notice, warning = take_warning(folder, GIVEN_BYTES - (len(text.encode("utf-8", "replace")) + 1 if text else 0))
+    return "\n".join(filter(None, (text, warning))), notice
 
 
 def _take(folder: str, parts: list[str], number: int, of: int) -> tuple[str, str]:

@@ -14,6 +14,8 @@ from obsmem.system.files import read_bytes, write_atomic
 STATE_FILE = "state"
 OFF_FILE = "off"
 OPEN_FILE = "block.open"  # a block was made for a compaction, and nobody knows yet whether it arrived
+WARNING_FILE = "warning"  # the next prompt tells that a compaction comes near
+SEEN_FILE = "reduce.seen"  # a line for each long output that stands in the session's context
 PROJECT_OFF_FILE = ".observational-memory-off"
 OFF_VARIABLE = "OBSERVATIONAL_MEMORY_OFF"
 WORKER_VARIABLE = "OBSERVATIONAL_MEMORY_WORKER"

@@ -25,6 +25,7 @@ FOLDER = "install"
 RECORD = "record.json"
 Records = dict[str, dict[str, Any]]
 LIMIT = 16 << 20  # bytes; a config file that is larger is not one
+STATUS_LINE = ("statusLine", "command")  # the one place where a value of ours may stand in place of the user's
 
 
 # How harnesses write a rule about one tool of a server.
@@ -38,13 +39,15 @@ def _form(path: str) -> Any:
 
 class Change(NamedTuple):
     """What is to become of one file. ``before`` is None where there is none now, ``base`` (the file without anything of
-    ours) where there was none before we came."""
+    ours) where there was none before we came. ``own`` is the user's command for the status line as it was written where
+    ours stands now, '' where they had none."""
 
     path: str
     before: bytes | None
     after: bytes
     base: bytes | None
     is_recorded: bool
+    own: str = ""
 
     @property
     def is_needed(self) -> bool:
@@ -94,14 +97,24 @@ def plan_change(home: str, harness: str, path: str, additions: Iterable[Mapping[
             base = _base(home, harness, path, before, record, text, is_ours)
             return Change(path, before, before, base, record is not None)
         base = _base(home, harness, path, before, record, text, is_ours)
-        after = _merged(path, _decode(path, base or b""), additions)
+        own, start = _stand_in(path, _decode(path, base or b""), additions)
+        after = _merged(path, start, additions)
         if form.count(after, is_ours) < expected:
             raise ValueError("something else has the name that our entry needs; rename or remove that")
     except ValueError as error:
         raise ConfigError(
             f"{path} is not what its harness reads ({error}). Nothing was changed; correct it first."
         ) from error
-    return Change(path, before, after.encode("utf-8"), base, record is not None)
+    return Change(path, before, after.encode("utf-8"), base, record is not None, own)
+
+
+def _stand_in(path: str, text: str, additions: Iterable[Mapping[str, Any]]) -> tuple[str, str]:
+    """(the user's command for the status line as it is written, the text with ours in its place); ('', the text) where they
+    have none, or ours is not to stand there."""
+    key, name = STATUS_LINE
+    ours = next((one[key][name] for one in additions if key in one), "")
+    own = jsonc.string_at(text, STATUS_LINE) if ours and _form(path) is jsonc else ""
+    return own, jsonc.with_string(text, STATUS_LINE, json.dumps(ours, ensure_ascii=False)) if own else text
 
 
 def write_change(home: str, harness: str, change: Change) -> Records:
@@ -121,6 +134,7 @@ def write_change(home: str, harness: str, change: Change) -> Records:
         "sha256_after": _digest(change.after),
         "mode": mode,
         "folders": [*earlier.get("folders", []), *folders],
+        **({"own": change.own} if change.own else {}),
     }
     try:
         write_atomic(os.path.join(_folder(home, harness), backup), base)
@@ -213,6 +227,9 @@ def _without_ours(home: str, harness: str, path: str, text: str, record: Mapping
     """A text without our entries; lists and objects that were there before us stay, even if they are empty."""
     backup = _backup(home, harness, record) if record else None
     form = _form(path)
+    there = jsonc.string_at(text, STATUS_LINE) if record and record.get("own") else ""
+    if record and there and recognise_ours(home)(str(jsonc.load(there))):
+        text = jsonc.with_string(text, STATUS_LINE, record["own"])
     kept = jsonc.load(backup.decode("utf-8")) if backup and form is jsonc else None
     return str(form.take_out(text, recognise_ours(home), kept))
 
