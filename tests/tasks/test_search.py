@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -159,6 +160,25 @@ def test_a_regular_expression_matches_and_a_broken_one_is_looked_for_as_it_stand
     assert ids(ask(store, r"def \w+_config", mode="regex")) == [f"{sessions[0].session.handle}.2"]
     broken = ask(store, "(path", mode="regex")
     assert ids(broken) == [f"{sessions[0].session.handle}.2"] and "no regular expression" in broken.message
+
+
+EXPRESSIONS = (
+    r"pars\w+", r"refresh.*token", r"re.?fresh", r"\w+Config\b", r"src/.+\.py", r"[Pp]arse", r"toke+n", r"(?i)PARSER", r"\\w+",
+    r"a\.b", r"\D\d+", r"^\w+ \w+", r"parse_?config", r"config.{0,9}py", r".", r"\Srse", r"the\s*token", r"tests? pass",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("expression", EXPRESSIONS)
+def test_an_expression_finds_what_matches_in_any_text(
+    store: Store, sessions: tuple[StoredSession, ...], expression: str
+) -> None:
+    matching = {
+        f"{stored.session.handle}.{entry.seq}"
+        for stored in sessions
+        for entry in entries(store, stored)
+        if re.search(expression, entry.text)
+    }
+    assert set(all_pages(store, expression, mode="regex", limit=50, own=True)) == matching
 
 
 def test_an_expression_that_never_ends_is_ended(store: Store, tmp_path: Path) -> None:

@@ -11,11 +11,12 @@ import pytest
 
 from obsmem.core.errors import ConfigError
 from obsmem.core.finds import Query
+from obsmem.core.tokens import estimate
 from obsmem.store.archive import StoredSession
 from obsmem.tasks.forget import forget_session
 from obsmem.tasks.search import search
 from obsmem.tasks.store import Store
-from obsmem.tasks.vectors import fill_vectors
+from obsmem.tasks.vectors import BATCH_TEXTS, BATCH_TOKENS, fill_vectors
 from tests.tasks.talk import FORK, Talk, opened, session_of, watch
 from tests.tasks.test_look import KEY
 from tests.workers.model_site import Handler, Played, Site, site
@@ -107,6 +108,18 @@ def test_another_model_begins_anew(server: Site, tmp_path: Path) -> None:
         assert fill(store) == made
         models = store.index.connection.execute("SELECT DISTINCT model FROM vectors").fetchall()
         assert models == [("other",)]
+
+
+def test_no_call_asks_for_more_than_a_slow_server_can_make_in_time(server: Site, tmp_path: Path) -> None:
+    talk = Talk()
+    for number in range(40):
+        talk.user(f"Paint automobile {number} red. " + "It stands in the yard behind the house. " * 60)
+    with opened(**set_up(server)) as store:
+        session_of(store, talk.write(tmp_path))
+        assert fill(store) == 40
+        sizes = [[estimate(text) for text in seen.body["input"]] for seen in server.seen]
+        assert len(sizes) > 2 and max(map(sum, sizes)) <= BATCH_TOKENS
+        assert sum(map(len, sizes)) == 40 and max(map(len, sizes)) <= BATCH_TEXTS
 
 
 def test_without_the_server_words_decide_and_it_is_said(tmp_path: Path) -> None:
