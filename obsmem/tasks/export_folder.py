@@ -40,19 +40,20 @@ class Exported(NamedTuple):
 
 
 def export_folder(store: Store, stored: StoredSession, folder: str, clock: Clock) -> Exported:
-    """Write a session, and those of its sub-agents below it, into a folder. Raises UsageError for a folder of others."""
+    """Write a session, and those of its sub-agents and of theirs below it, into a folder. Raises UsageError for a folder of
+    others."""
     folder = os.path.abspath(folder)
     _claim(folder, stored)
-    children = [
-        one
-        for one in store.archive.sessions()
-        if one.session.role == "subagent" and one.session.parent and one.session.parent[0] == stored.session.handle
-    ]
+    children = _below(store, stored)
     turns, files, written = 0, 0, 0
-    below = [f"subagents/{one.session.handle}" for one in children]
-    for path, one in [("", stored), *zip(below, children, strict=True)]:
-        where = os.path.join(folder, *path.split("/")) if path else folder
-        names = below if not path else []
+    for one in (stored, *children):
+        is_root = one.no == stored.no
+        where = folder if is_root else os.path.join(folder, "subagents", one.session.handle)
+        names = [
+            f"subagents/{child.session.handle}" if is_root else f"../{child.session.handle}"
+            for child in children
+            if child.session.parent and child.session.parent[0] == one.session.handle
+        ]
         pages, kept = list[Turn](), set[str]()
         for turn, made in _turns(store, one, clock):
             kept.update(file.path for file in made)
@@ -63,9 +64,21 @@ def export_folder(store: Store, stored: StoredSession, folder: str, clock: Clock
         pointer = pointer_text(where, one.session.handle)
         written += _write(where, File("README.md", front_page(one.session, pages, names, clock, pointer)))
         files += 1
-        turns += sum(page.number > 0 for page in pages) if not path else 0
+        turns += sum(page.number > 0 for page in pages) if is_root else 0
     _remove_forgotten(folder, {one.session.handle for one in children})
     return Exported(folder, turns, files, written, len(children), pointer_text(folder, stored.session.handle))
+
+
+def _below(store: Store, stored: StoredSession) -> list[StoredSession]:
+    """The sub-agents of a session and theirs, each after the one that started it."""
+    known = [one for one in store.archive.sessions() if one.session.role == "subagent" and one.session.parent]
+    found, handles = list[StoredSession](), [stored.session.handle]
+    for handle in handles:  # grows as it goes
+        for one in known:
+            if one.session.parent and one.session.parent[0] == handle and one.session.handle not in handles:
+                found.append(one)
+                handles.append(one.session.handle)
+    return found
 
 
 def _claim(folder: str, stored: StoredSession) -> None:

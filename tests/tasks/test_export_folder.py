@@ -114,6 +114,32 @@ def test_a_sub_agent_that_was_forgotten_goes(tmp_path: Path) -> None:
         assert not below.exists() and mine.exists()
 
 
+def test_sub_agents_of_sub_agents_are_written_too(tmp_path: Path) -> None:
+    with opened() as store:
+        stored = session_of(store, turns(1).write(tmp_path))
+        made = []
+        for name, words in (("a1", "found the lighthouse"), ("b2", "found the harbour"), ("c3", "found the reef")):
+            agent = Talk()
+            agent.user("Explore.")
+            agent.run("ls", words)
+            for record in agent.records:
+                record.update(isSidechain=True, agentId=name)
+            made.append(session_of(store, agent.write(tmp_path / SESSION / "subagents", f"agent-{name}.jsonl")))
+        first, second, third = (one.session.handle for one in made)
+        for child, parent in ((made[1], made[0]), (made[2], made[1])):
+            store.archive.connection.execute("UPDATE sessions SET parent=? WHERE no=?", (parent.no, child.no))
+        out = tmp_path / "out"
+        assert export_folder(store, stored, str(out), utc).subagents == 3
+        assert sorted(path.name for path in (out / "subagents").iterdir()) == sorted((first, second, third))
+        pages = {name: (out / "subagents" / name / "README.md").read_text(encoding="utf-8") for name in (first, second)}
+        assert f"(subagents/{first}/README.md)" in (out / "README.md").read_text(encoding="utf-8")
+        assert second not in (out / "README.md").read_text(encoding="utf-8")
+        assert f"(../{second}/README.md)" in pages[first] and f"(../{third}/README.md)" in pages[second]
+        (page,) = (out / "subagents" / third / "turns").iterdir()
+        assert "found the reef" in page.read_text(encoding="utf-8")
+        assert export_folder(store, stored, str(out), utc).written == 0
+
+
 @pytest.mark.parametrize("mark", [b"{", b"[]", b"\xff", b'{"session": 3}'])
 def test_a_mark_that_cannot_be_read_is_not_ours(mark: bytes, tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
