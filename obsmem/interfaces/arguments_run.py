@@ -34,7 +34,16 @@ def add_run(commands: Any, add: Callable[..., argparse.ArgumentParser]) -> None:
     )
     run.add_argument("--style", choices=STYLES, default=STYLES[0], help="of the handoff")
     run.add_argument("--log", default="", metavar="FILE", help="append each decision there, as a line of JSON")
-    run.add_argument("arguments", nargs=argparse.REMAINDER, metavar="-- ARGS", help="arguments of the program itself")
+    run.epilog = "What stands behind -- is given to the program: run HARNESS --prompts FILE -- ARGS"
+
+
+def split_run(words: list[str]) -> tuple[list[str], list[str]]:
+    """The words of ours, and those behind ``--``, which are the program's own; only where the command is this one."""
+    if words[:1] != ["run"] or "--" not in words:
+        return words, []
+    place = words.index("--")
+    return words[:place], words[place + 1 :]
+
 
 
 def _part(text: str) -> float:

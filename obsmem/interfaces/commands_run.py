@@ -34,11 +34,10 @@ def run_run(arguments: argparse.Namespace) -> int:
         raise NotFound(
             f"None of {', '.join(load(harness).PROGRAMS)} is on this machine's PATH. Install it, or name another harness."
         )
-    given = arguments.arguments[1:] if arguments.arguments[:1] == ["--"] else arguments.arguments
     plan = Plan(
         harness,
         program,
-        tuple(given),
+        tuple(arguments.others),
         os.getcwd(),
         arguments.rotate_at or ROTATE_AT,
         arguments.stop_at or STOP_AT,
