@@ -26,6 +26,7 @@ from typing import NamedTuple
 
 from obsmem.core.finds import Query
 from obsmem.memory import ranking
+from obsmem.store.spending import Spending
 from obsmem.system import config
 from obsmem.tasks.discover import find_below
 from obsmem.tasks.entries import read_entries
@@ -300,6 +301,17 @@ def _table(store: Store, asked: list[Question], label: str) -> None:
             print(f"{label:18} {kind:11} {half:12} {figures(places)}", flush=True)
 
 
+def _fill(store: Store, worker: str) -> int:
+    """Make all vectors, whatever fails in between; returns how many were missing."""
+    made = 0
+    while True:
+        Spending(store.memory.connection).trust_again(worker)
+        more = fill_vectors(store, float("inf"))
+        if not more:
+            return made
+        made += more
+
+
 def _with_vectors(home: str, asked: list[Question], url: str, model: str) -> None:
     """Make the vectors that are missing, and print the figures with their signal."""
     changes = {
@@ -309,7 +321,7 @@ def _with_vectors(home: str, asked: list[Question], url: str, model: str) -> Non
     }
     with open_store(home, config.override(config.defaults(), changes, "the bench")) as store:
         started = time.perf_counter()
-        made = fill_vectors(store, float("inf"))
+        made = _fill(store, f"embeddings:{model}")
         print(f"{made} vectors of {model} in {time.perf_counter() - started:.0f} s", flush=True)
         _table(store, asked, "with vectors")
 
