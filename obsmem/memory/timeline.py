@@ -30,7 +30,7 @@ _TOLD = {
 
 
 class Line(NamedTuple):
-    """One thing that happened: the entry that shows it, its time (milliseconds), who did what."""
+    """One thing that happened: the entry that shows it (or the note or pin that it is), its time (milliseconds), who did what."""
 
     id: str
     session: str
@@ -63,6 +63,22 @@ def lines_of(cards: Iterable[Card], boundaries: Iterable[int] = (), times: dict[
             Line(entry_id(session, seq), session, seq, at.get(seq, 0), "harness", "compacted", "") for seq in boundaries
         ]
     return sorted(kept, key=lambda line: line.seq)
+
+
+def fixed_line(id_: str, session: str, at: int, who: str, what: str, text: str, seq: int = 0) -> Line:
+    """A line of what somebody fixed by hand, a note or a pin. ``seq`` is where it stands if no time tells."""
+    return Line(id_, session, seq, at, who, what, _short(text))
+
+
+def with_fixed(lines: Iterable[Line], fixed: Iterable[Line]) -> list[Line]:
+    """The lines of a session, in order, with what was fixed by hand behind the last one that is no later: these have its seq,
+    so that their places stay while entries arrive."""
+    found = list(lines)
+    added = []
+    for one in fixed:
+        before = [line.seq for line in found if 0 < line.at <= one.at]
+        added.append(one._replace(seq=max(before, default=one.seq)))
+    return sorted([*found, *sorted(added, key=lambda line: (line.at, line.id))], key=lambda line: line.seq)
 
 
 def _line(session: str, fact: Fact) -> Line | None:

@@ -30,6 +30,15 @@ def notes_holding(
     return memory.notes_by_id([row[0] for row in rows.fetchall()])
 
 
+def notes_of_worker(memory: MemoryStore, session: str, worker: str) -> list[StoredNote]:
+    """The notes of a session that one worker made, in the order in which it did."""
+    rows = memory.connection.execute(
+        "SELECT n.id FROM notes n JOIN worker_calls c ON c.no=n.call WHERE n.session=? AND c.worker=? ORDER BY n.no",
+        (session, worker),
+    )
+    return memory.notes_by_id([row[0] for row in rows.fetchall()])
+
+
 def _forms(start: str) -> list[str]:
     """LIKE knows the case of ASCII letters only."""
     return [start] if start.isascii() else [start, start.lower(), start.upper(), start.capitalize()]

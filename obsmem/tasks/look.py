@@ -18,9 +18,11 @@ from obsmem.core.mask import mask
 from obsmem.core.model import Entry
 from obsmem.core.tokens import clip
 from obsmem.memory.recall import Source, with_context
-from obsmem.memory.timeline import Line, lines_of
+from obsmem.memory.timeline import Line, fixed_line, lines_of, with_fixed
 from obsmem.store.archive import StoredSession
 from obsmem.store.archive_scan import Wanted
+from obsmem.store.memory_pins import StoredPin
+from obsmem.store.memory_search import notes_of_worker
 from obsmem.tasks.cards import cards_of
 from obsmem.tasks.entries import find_entry, read_entries
 from obsmem.tasks.resolve import neighbours
@@ -151,15 +153,15 @@ def timeline(store: Store, stored: StoredSession, after: str = "", count: int = 
     """What happened in a session, in order; ``after`` is the ``more`` of the page before. Raises UsageError."""
     seq = _position(after)[1] if after else -1
     lines = [line for line in session_lines(store, stored) if line.seq > seq]
-    shown = _whole_entries(lines, count)
-    more = shown[-1].id if len(shown) < len(lines) else ""
+    shown = _whole_places(lines, count)
+    more = f"{shown[-1].session}.{shown[-1].seq}" if len(shown) < len(lines) else ""
     return Page(tuple(shown), more)
 
 
-def _whole_entries(lines: list[Line], count: int) -> list[Line]:
-    """The first ``count`` lines and those that the last one's entry has besides: a page ends between two entries."""
+def _whole_places(lines: list[Line], count: int) -> list[Line]:
+    """The first ``count`` lines and those that stand at the last one's place besides: a page ends between two entries."""
     end = min(max(1, count), len(lines))
-    while 0 < end < len(lines) and lines[end].id == lines[end - 1].id:
+    while 0 < end < len(lines) and _newest(lines[end])[1:] == _newest(lines[end - 1])[1:]:
         end += 1
     return lines[:end]
 
@@ -170,13 +172,14 @@ def timeline_here(store: Store, workspace: str, after: str = "", count: int = 20
         one for one in store.archive.sessions() if one.session.workspace == workspace and one.session.role == "main"
     ]
     lines = [line for one in sessions[:WORKSPACE_SESSIONS] for line in session_lines(store, one)]
+    lines += [_pinned(one) for one in store.memory.all_pins() if not one.session and one.workspace == workspace]
     lines.sort(key=_newest)
     if after:
         handle, seq, at = _position(after)
         key = (-at, handle, -seq)
         lines = [line for line in lines if _newest(line) > key]
-    shown = _whole_entries(lines, count)
-    more = f"{shown[-1].id}@{shown[-1].at}" if len(shown) < len(lines) else ""
+    shown = _whole_places(lines, count)
+    more = f"{shown[-1].session}.{shown[-1].seq}@{shown[-1].at}" if len(shown) < len(lines) else ""
     return Page(tuple(shown), more)
 
 
@@ -194,7 +197,21 @@ def _position(after: str) -> tuple[str, int, int]:
 
 
 def session_lines(store: Store, stored: StoredSession) -> list[Line]:
-    """All lines of a session's timeline, in order."""
+    """All lines of a session's timeline, in order; notes by hand and pins that were made in it too, at their time."""
+    from obsmem.tasks.pins import HAND  # which brings much that no other look at the record takes
+
     boundaries = store.archive.boundaries(stored.no)
     times = {seq: row.at for seq in boundaries if (row := store.archive.entry(stored.no, seq))}
-    return lines_of(cards_of(store, stored), boundaries, times)
+    lines = lines_of(cards_of(store, stored), boundaries, times)
+    handle = stored.session.handle
+    fixed = [
+        fixed_line(one.note.id, handle, one.recorded_at, "user", "noted", one.note.text, one.last_seq)
+        for one in notes_of_worker(store.memory, handle, HAND)
+    ]
+    fixed += [_pinned(one) for one in store.memory.all_pins() if one.session == handle]
+    return with_fixed(lines, fixed)
+
+
+def _pinned(one: StoredPin) -> Line:
+    who = "agent" if one.pin.evidence == "agent" and not one.pin.source else "user"
+    return fixed_line(one.pin.id, one.session, one.pin.at, who, "pinned", one.pin.text)

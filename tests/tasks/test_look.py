@@ -9,6 +9,7 @@ import pytest
 from obsmem.core.errors import NotFound, UsageError
 from obsmem.core.ids import entry_id
 from obsmem.core.tokens import estimate
+from obsmem.tasks.here import Here
 from obsmem.tasks.look import (
     PIECE,
     PIECE_TOKENS,
@@ -19,7 +20,8 @@ from obsmem.tasks.look import (
     timeline,
     timeline_here,
 )
-from tests.tasks.talk import FORK, Talk, entries, fresh, opened, session_of, turns
+from obsmem.tasks.pins import pin, write_note
+from tests.tasks.talk import FORK, Talk, entries, fresh, opened, session_of, turns, watch
 
 KEY = "ghp_" + "a1B2c3D4e5" * 4  # in the shape of a token
 
@@ -151,6 +153,47 @@ def test_the_workspace_is_told_from_its_newest_end(tmp_path: Path) -> None:
         assert len(seen) == len(expected) and {line.id for line in seen} == expected
         assert [line.at for line in seen] == sorted((line.at for line in seen), reverse=True)
         assert timeline_here(store, "/another").lines == ()
+
+
+def test_notes_by_hand_and_pins_stand_at_their_time(tmp_path: Path) -> None:
+    talk = turns(3)
+    with opened() as store:
+        stored = session_of(store, talk.write(tmp_path))
+        watch(store, stored)
+        workspace = stored.session.workspace
+        note = write_note(store, "The harbour is closed on Sundays.", Here("/w/shop", workspace, fresh(store, stored)))
+        mine = pin(store, "Never sail by night.", "session", Here("/w/shop", workspace, stored))
+        agents = pin(store, "Tests take a minute.", "session", Here("/w/shop", workspace, stored), by="agent")
+        nobodys = pin(store, "Everywhere the same.", "workspace", Here("/w/shop", workspace))
+        first = len(talk.records)
+        talk.turn(8)
+        for record in talk.records[first:]:
+            record["timestamp"] = "2099-01-01T00:00:00.000Z"
+        session_of(store, talk.write(tmp_path))
+        stored = fresh(store, stored)
+        seen, after = [], ""
+        while True:
+            page = timeline(store, stored, after, 2)
+            seen += page.lines
+            after = page.more
+            if not after:
+                break
+        assert seen == session_lines(store, stored) and len({line.id for line in seen}) == len(seen)
+        told = [(line.who, line.what, line.id) for line in seen if line.what in ("noted", "pinned")]
+        assert told == [("user", "noted", note.id), ("user", "pinned", mine.id), ("agent", "pinned", agents.id)]
+        places = [line.what for line in seen]
+        last = len(places) - 1 - places[::-1].index("said")
+        assert places.index("noted") < last < len(places) - 1, "before what was said later"
+        here = [line.id for line in timeline_here(store, workspace, "", 100).lines]
+        assert set(here) == {line.id for line in seen} | {nobodys.id}
+        paged, after = [], ""
+        while True:
+            page = timeline_here(store, workspace, after, 3)
+            paged += [line.id for line in page.lines]
+            after = page.more
+            if not after:
+                break
+        assert paged == here
 
 
 def test_a_piece_costs_no_more_than_an_answer_may(tmp_path: Path) -> None:
