@@ -142,3 +142,22 @@ def transaction(connection: sqlite3.Connection) -> Iterator[None]:
         connection.execute("ROLLBACK")
         raise
     connection.execute("COMMIT")
+
+
+def copy_rows(
+    source: sqlite3.Connection,
+    target: sqlite3.Connection,
+    table: str,
+    where: str,
+    values: Sequence[object],
+    *,
+    without: Sequence[str] = (),
+) -> None:
+    """Copy the rows of a table that the target does not have, in the columns that both know, but for those of ``without``."""
+    names = [row[1] for row in source.execute(f"PRAGMA table_info({table})")]
+    known = {row[1] for row in target.execute(f"PRAGMA table_info({table})")}
+    columns = ", ".join(name for name in names if name in known and name not in without)
+    if columns:
+        marks = ", ".join("?" * (columns.count(",") + 1))
+        rows = source.execute(f"SELECT {columns} FROM {table} WHERE {where}", tuple(values))
+        target.executemany(f"INSERT OR IGNORE INTO {table}({columns}) VALUES({marks})", rows)

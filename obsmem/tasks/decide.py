@@ -23,11 +23,11 @@ NOT_DUE, NOTHING_LEFT, NO_TIME_LEFT = "not due", "nothing is left", "no time is 
 
 
 def decide(store: Store, stored: StoredSession, what: str, why: str, *, routine: bool = False, **numbers: Any) -> None:
-    """Write down a decision about a session as far as its record goes now (``seq``). See ``record_decision``."""
+    """Write down a decision about a session as far as its record goes now (``seq``, and how often its live path changed). See
+    ``record_decision``."""
     if not store.readonly:
-        store.memory.record_decision(
-            stored.session.handle, what, why, {"seq": stored.last_seq, **numbers}, routine=routine
-        )
+        where = {"seq": stored.last_seq, **({"rewinds": stored.rewinds} if stored.rewinds else {})}
+        store.memory.record_decision(stored.session.handle, what, why, {**where, **numbers}, routine=routine)
 
 
 def prune(store: Store, now: int) -> int:

@@ -17,7 +17,8 @@ from obsmem.store.archive import StoredSession
 from obsmem.system import log, process
 from obsmem.tasks.ask import has_workers
 from obsmem.tasks.called import installed_script
-from obsmem.tasks.observe import Done, run_passes
+from obsmem.tasks.decide import FAST
+from obsmem.tasks.observe import Done, leave_gap, run_passes
 from obsmem.tasks.store import Store
 
 RESERVED_SECONDS = 3.0  # for the extractive observer, whatever the workers do
@@ -52,7 +53,7 @@ def skip_oldest(store: Store, stored: StoredSession, most: int) -> bool:
             break
         left -= row.tokens
         last = row.seq
-    return last >= 0 and store.memory.commit_gap(stored.session.handle, covered, covered + 1, last, NO_TIME)
+    return last >= 0 and leave_gap(store, stored, covered, last, NO_TIME, NO_TIME, mode=FAST)
 
 
 def _waiting(store: Store, stored: StoredSession) -> int:

@@ -11,7 +11,7 @@ import hashlib
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from obsmem.core.clock import Clock
 from obsmem.core.decisions import OBSERVE, WAIT
@@ -38,20 +38,32 @@ from obsmem.workers.base import Worker
 STATE_CARDS = 400  # cards before a stretch that a worker is given: enough to know what was failing before
 
 
-def observe_clock(store: Store, stored: StoredSession, covered: int) -> int:
-    """Tokens of new material after ``covered``: the provider's own growth where it reported it, else the estimate.
+class Clocked(NamedTuple):
+    """What the observer's clock shows, and the provider's own counts that were known then: (seq, tokens) of the last one up
+    to where coverage ends, and of the newest; none where it had not counted."""
 
-    Growth counts only within one context window: after a compaction or a model switch it would be negative or wrong.
-    """
+    tokens: int
+    counts: tuple[tuple[int, int], ...] = ()
+
+
+def observe_clock(store: Store, stored: StoredSession, covered: int) -> int:
+    """Tokens of new material after ``covered``: the provider's own growth where it reported it, else the estimate."""
+    return read_clock(store, stored, covered).tokens
+
+
+def read_clock(store: Store, stored: StoredSession, covered: int) -> Clocked:
+    """The same with the counts behind it. Growth counts only within one context window: after a compaction or a model switch
+    it would be negative or wrong."""
     estimate = store.archive.observable_tokens(stored.no, covered)
     measures = store.archive.measures(stored.no)
-    before = [context for seq, context in measures if seq <= covered]
-    if not measures or not before or covered < 0 or measures[-1][0] <= covered:
-        return estimate
-    last_seq, last = measures[-1]
-    if last < before[-1] or store.archive.boundaries(stored.no, covered + 1):
-        return estimate
-    return last - before[-1] + store.archive.observable_tokens(stored.no, last_seq)
+    before = [one for one in measures if one[0] <= covered][-1:]
+    counts = tuple(dict.fromkeys((*before, *measures[-1:])))
+    if not before or covered < 0 or measures[-1][0] <= covered:
+        return Clocked(estimate, counts)
+    (_, base), (last_seq, last) = before[0], measures[-1]
+    if last < base or store.archive.boundaries(stored.no, covered + 1):
+        return Clocked(estimate, counts)
+    return Clocked(last - base + store.archive.observable_tokens(stored.no, last_seq), counts)
 
 
 def run_passes(
@@ -82,7 +94,8 @@ def run_passes(
         covered = store.memory.covered_to(stored.session.handle)
         if not drain:
             threshold = store.config["observe_after_tokens"]
-            run.update(clock=observe_clock(store, stored, covered), threshold=threshold)
+            clocked = read_clock(store, stored, covered)
+            run.update(clock=clocked.tokens, threshold=threshold, counts=[list(one) for one in clocked.counts])
             if run["clock"] < threshold:
                 why = NOT_DUE
                 break

@@ -39,7 +39,7 @@ def remember(store: Store, stored: StoredSession, up_to: int | None = None) -> M
         cited = {seq for of, seq in names if of == handle}
         live.update((handle, seq) for seq in _live(store, current, cited, copies))
         lineage.add(handle)
-        parent = _goes_on_from(store, current)
+        parent = goes_on_from(store, current)
         if parent is None:
             break
         current, bound = store.archive.by_handle(parent[0]), parent[1]
@@ -57,7 +57,7 @@ def visible_pins(store: Store, stored: StoredSession) -> list[Pin]:
     ancestors: list[tuple[str, int]] = []
     current, until = stored, 1 << 62
     for _ in range(DEEPEST_LINEAGE):
-        parent = _goes_on_from(store, current)
+        parent = goes_on_from(store, current)
         if parent is None:
             break
         first = next(store.archive.entries(current.no, where="copied=0 AND at>0"), None)
@@ -81,7 +81,7 @@ def descendants(store: Store, handle: str) -> list[StoredSession]:
     return list(found.values())
 
 
-def _goes_on_from(store: Store, stored: StoredSession) -> tuple[str, int] | None:
+def goes_on_from(store: Store, stored: StoredSession) -> tuple[str, int] | None:
     """(handle, seq) of the point where a session was forked from another, or took over from it; None for neither."""
     parent = stored.session.parent
     if stored.session.role != "main" or (parent is not None and parent[1] < 0):
