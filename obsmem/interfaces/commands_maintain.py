@@ -15,7 +15,7 @@ from obsmem.interfaces.hook_delivery import BUSY
 from obsmem.system import config as configuration
 from obsmem.system import log, seats
 from obsmem.system.local_time import local_clock
-from obsmem.system.paths import data_home
+from obsmem.system.paths import data_home, session_folder
 from obsmem.tasks.drain import drain_with_workers
 from obsmem.tasks.forget import apply_retention
 from obsmem.tasks.ingest import known_session
@@ -54,7 +54,10 @@ def _maintain(home: str, arguments: argparse.Namespace) -> int:
         code = BUSY if done is None else 0
     except Exception as error:
         raised, outcome, code = error, f"failed-{type(error).__name__}", 1
-    log.write(home, "maintain", harness=arguments.harness, outcome=outcome, ms=int((time.monotonic() - started) * 1000))
+    named = arguments.transcript or arguments.session
+    folders = [session_folder(home, arguments.harness, arguments.transcript, arguments.session)] if named else []
+    ms = int((time.monotonic() - started) * 1000)
+    log.write(home, "maintain", harness=arguments.harness, outcome=outcome, ms=ms, **log.session_field(folders))
     if raised is not None and arguments.verbose:
         raise raised
     return code

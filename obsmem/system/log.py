@@ -11,6 +11,10 @@ import time
 
 from obsmem.system.files import PRIVATE_FILE, make_folder
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 LIMIT = 10 << 20  # bytes; then the file becomes log.1.txt
 TAIL = 1 << 18  # bytes at the end in which trouble is looked for
 DAY_SECONDS = 86_400
@@ -41,6 +45,33 @@ def write(home: str, event: str, **fields: object) -> None:
             os.close(descriptor)
     except OSError:
         pass
+
+
+def session_field(folders: Sequence[str]) -> dict[str, str]:
+    """The field that names a session in a line, by its folder of small files: the last of these, nothing where there is none."""
+    return {"session": os.path.basename(folders[-1])} if folders else {}
+
+
+def lines_about(home: str, folder: str) -> list[tuple[int, str, dict[str, str]]]:
+    """(time in milliseconds, event, fields) of every line about the session of a folder, oldest first. Damaged lines are
+    passed over."""
+    field = f" session={_clean(os.path.basename(folder))}".encode("utf-8", "replace")
+    found = []
+    for name in ("log.1.txt", "log.txt"):
+        try:
+            with open(os.path.join(home, name), "rb") as file:
+                lines = [line for line in file if line.rstrip(b"\n").endswith(field) or field + b" " in line]
+        except OSError:
+            continue
+        for line in lines:
+            words = line.decode("utf-8", "replace").rstrip("\n").split(" ")
+            try:
+                at = int(time.mktime(time.strptime(words[0], STAMP)) * 1000)
+            except (ValueError, OverflowError):
+                continue
+            fields = dict(pair.partition("=")[::2] for pair in words[2:])
+            found.append((at, words[1], fields))
+    return found
 
 
 def last_trouble(home: str, now: float) -> str:
