@@ -14,11 +14,11 @@
 
 import { spawn } from "node:child_process"
 import { randomUUID } from "node:crypto"
-import { closeSync, existsSync, openSync, rmSync, writeFileSync } from "node:fs"
+import { closeSync, existsSync, mkdirSync, openSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs"
 import { homedir, tmpdir } from "node:os"
 import { isAbsolute, join } from "node:path"
 
-const LIMITS = { idle: 10_000, message: 3_000, resumed: 13_000, compacting: 30_000, recall: 15_000, tool: 20_000 } // milliseconds
+const LIMITS = { idle: 10_000, message: 3_000, resumed: 13_000, compacting: 30_000, recall: 15_000, tool: 20_000, shorten: 8_000 } // milliseconds
 const MOST_OUTPUT = 1 << 20 // characters of an answer; a block has at most some 40,000
 const ATTEMPTS = 3 // how often a session's block is asked for while the script fails
 const LONGEST_WORD = 64 // characters of an id or a range
@@ -26,6 +26,11 @@ const LONGEST_RANGE = 6_000 // characters, about 2,000 tokens; without a range t
 // The system prompts of OpenCode's own side requests, which are not the session's.
 const SIDE_REQUEST = /^\s*You are a (?:title generator|context summarization agent)/
 const OPENING = "<observational-memory "
+const SHELLS = ["bash", "shell"]
+// With `view: thin`: old tool results are masked when a request would take more of the window than FULL, the oldest first, until
+// it takes no more than ROOMY; never the NEWEST, nor what is short.
+const THIN = { full: 0.8, roomy: 0.5, newest: 8, least: 1_000 }
+const CHARACTERS = 3.5 // of one token, about
 const SESSION = "OBSERVATIONAL_MEMORY_OPENCODE_SESSION" // by it our commands know the session that runs them
 
 export const ObservationalMemory = async (input, options) => {
@@ -117,8 +122,9 @@ export const ObservationalMemory = async (input, options) => {
     }
   }
 
-  const onSystem = async ({ sessionID }, output) => {
+  const onSystem = async ({ sessionID, model }, output) => {
     const id = text(sessionID)
+    if (id && model?.limit?.context > 0) known(id).limit = model.limit.context - (model.limit.output || 0)
     if (!id || !Array.isArray(output?.system) || known(id).child) return
     const prompt = output.system.join("\n")
     const session = known(id)
@@ -169,6 +175,8 @@ export const ObservationalMemory = async (input, options) => {
     const id = word(given?.id)
     const [range, rest] = bounded(word(given?.range))
     if (!id) return "recall needs an id as the block shows it: 3fa9c1d for a note, 7c2e.812 for an entry."
+    const masked = unmasked(text(context?.sessionID), id, range)
+    if (masked !== undefined) return masked
     const where = text(context?.directory) || directory
     const words = ["recall", id, ...(range ? ["--range", range] : [])]
     const done = await call(words, { sessionID: text(context?.sessionID), directory: where }, LIMITS.recall, where)
@@ -192,6 +200,56 @@ export const ObservationalMemory = async (input, options) => {
     execute: async (given, context) => (await guarded((input) => use(name, input, context))(given)) ?? `${name} failed.`,
   })
 
+  /**
+   * What a shell printed, shortened where the script does so: it keeps the whole first. Whatever goes wrong, or takes too long,
+   * leaves it as it is.
+   */
+  const onOutput = async ({ tool, sessionID, callID, args }, output) => {
+    const printed = text(output?.output)
+    if (!SHELLS.includes(tool) || !text(sessionID) || !text(callID)) return
+    const settings = shortening()
+    if (settings.reduce !== true || !(Buffer.byteLength(printed) >= settings.minimum)) return
+    const { exit, truncated, outputPath } = output.metadata ?? {}
+    const path = truncated ? text(outputPath) : ""
+    if (truncated && !path) return
+    const command = text(args?.command)
+    const payload = { sessionID, directory, db: database(), tool, callID, command, output: printed, exit, path }
+    const done = await call(["hook", "opencode", "tool.execute.after"], payload, LIMITS.shorten)
+    const shortened = done.status === 0 ? text(parsed(done.stdout)?.output) : ""
+    if (shortened) output.output = shortened
+  }
+
+  /** With `view: thin`: mask old results in what goes out. What is kept of them stays as it is. */
+  const onMessages = (_, output) => {
+    const messages = Array.isArray(output?.messages) ? output.messages : []
+    const id = text(messages.at(-1)?.info?.sessionID)
+    if (!id || shortening().view !== "thin") return
+    const session = known(id)
+    session.masked ??= new Set(readMasked(id))
+    const results = resultsIn(messages)
+    const more = session.limit ? toMask(messages, results, session) : []
+    for (const one of more) session.masked.add(one.callID)
+    if (more.length > 0) writeMasked(id, [...session.masked])
+    session.whole = new Map()
+    for (const { at, part } of results) {
+      if (!session.masked.has(part.callID)) continue
+      session.whole.set(part.callID, part.state.output)
+      const state = { ...part.state, output: maskOf(part) }
+      const parts = messages[at].parts.map((one) => (one.callID === part.callID ? { ...one, state } : one))
+      messages[at] = { ...messages[at], parts }
+    }
+  }
+
+  /** A masked result's own words, from the conversation itself. */
+  const unmasked = (sessionID, id, range) => {
+    const whole = sessions.get(sessionID)?.whole?.get(id)
+    if (whole === undefined) return undefined
+    const [start, end] = range ? range.split(":").map(Number) : [0, LONGEST_RANGE]
+    const last = Math.min(end, start + LONGEST_RANGE, whole.length)
+    const rest = last < whole.length ? `\n[characters ${start} to ${last} of ${whole.length}; go on with range "${last}:${last + LONGEST_RANGE}"]` : ""
+    return whole.slice(start, last) + rest
+  }
+
   /** What the session's shells run knows which session that is. */
   const onShell = ({ sessionID }, output) => {
     if (text(sessionID) && output.env) output.env[SESSION] = sessionID
@@ -205,6 +263,8 @@ export const ObservationalMemory = async (input, options) => {
     "experimental.chat.system.transform": guarded(onSystem),
     "experimental.text.complete": guarded(onText),
     "shell.env": guarded(onShell),
+    "tool.execute.after": guarded(onOutput),
+    "experimental.chat.messages.transform": guarded(onMessages),
     tool: {
       recall: {
         description:
@@ -339,14 +399,103 @@ function partBehind(parts) {
   return `prt_${time.toString(16).padStart(12, "0")}${randomUUID().replaceAll("-", "").slice(0, 14)}`
 }
 
-/** The launcher that an installation left in the data folder. The same rule as in obsmem/system/paths.py. */
+/** The launcher that an installation left in the data folder. */
 function launcher() {
+  return join(dataFolder(), process.platform === "win32" ? "launch.cmd" : "launch")
+}
+
+/** The data folder. The same rule as in obsmem/system/paths.py. */
+function dataFolder() {
   const { OBSERVATIONAL_MEMORY_HOME, XDG_DATA_HOME, LOCALAPPDATA } = process.env
-  const name = process.platform === "win32" ? "launch.cmd" : "launch"
-  if (OBSERVATIONAL_MEMORY_HOME) return join(OBSERVATIONAL_MEMORY_HOME, name)
-  if (process.platform === "win32") return join(LOCALAPPDATA || join(homedir(), "AppData", "Local"), "observational-memory", name)
-  if (process.platform === "darwin") return join(homedir(), "Library", "Application Support", "observational-memory", name)
-  return join(XDG_DATA_HOME?.trim() || join(homedir(), ".local", "share"), "observational-memory", name)
+  if (OBSERVATIONAL_MEMORY_HOME) return OBSERVATIONAL_MEMORY_HOME
+  if (process.platform === "win32") return join(LOCALAPPDATA || join(homedir(), "AppData", "Local"), "observational-memory")
+  if (process.platform === "darwin") return join(homedir(), "Library", "Application Support", "observational-memory")
+  return join(XDG_DATA_HOME?.trim() || join(homedir(), ".local", "share"), "observational-memory")
+}
+
+/** What the user's configuration says about shortening, as it was compiled for hooks; {} where nothing is to be shortened. */
+function shortening() {
+  try {
+    return JSON.parse(readFileSync(join(dataFolder(), "shorten"), "utf8")) ?? {}
+  } catch {
+    return {}
+  }
+}
+
+/** The calls of a session whose results are masked: kept, so that a request after a restart begins as the one before it. */
+function readMasked(id) {
+  try {
+    return JSON.parse(readFileSync(maskedFile(id), "utf8")).filter((one) => typeof one === "string")
+  } catch {
+    return []
+  }
+}
+
+function writeMasked(id, calls) {
+  try {
+    const path = maskedFile(id)
+    mkdirSync(join(dataFolder(), "view"), { recursive: true, mode: 0o700 })
+    writeFileSync(`${path}.${process.pid}.tmp`, JSON.stringify(calls), { mode: 0o600 })
+    renameSync(`${path}.${process.pid}.tmp`, path)
+  } catch {
+    // then the first request after a restart masks nothing
+  }
+}
+
+function maskedFile(id) {
+  return join(dataFolder(), "view", `${id.replace(/[^\w.-]/g, "_")}.json`)
+}
+
+/** The results that may be masked, oldest first: [{at: index of the message, part, callID, size}]. */
+function resultsIn(messages) {
+  return messages.flatMap((message, at) =>
+    (Array.isArray(message?.parts) ? message.parts : [])
+      .filter((part) => part?.type === "tool" && part.state?.status === "completed" && text(part.callID))
+      .filter((part) => text(part.state.output) && !part.state.time?.compacted)
+      .map((part) => ({ at, part, callID: part.callID, size: part.state.output.length })),
+  )
+}
+
+/** Those results that have to be masked now so that the request fits; none while there is room. */
+function toMask(messages, results, session) {
+  const hidden = (one) => (session.masked.has(one.callID) ? one.size - maskOf(one.part).length : 0)
+  const whole = messages.reduce((sum, message) => sum + sizeOf(message.parts), 0)
+  const own = (whole - results.reduce((sum, one) => sum + hidden(one), 0)) / CHARACTERS
+  let tokens = Math.max(own, counted(messages))
+  if (tokens <= THIN.full * session.limit) return []
+  const found = []
+  for (const one of results.slice(0, Math.max(0, results.length - THIN.newest))) {
+    if (tokens <= THIN.roomy * session.limit) break
+    if (session.masked.has(one.callID) || one.size < THIN.least) continue
+    found.push(one)
+    tokens -= (one.size - maskOf(one.part).length) / CHARACTERS
+  }
+  return found
+}
+
+/** What the provider counted for the last request, its answer included, and an estimate of what came after; 0 where it never did. */
+function counted(messages) {
+  for (let at = messages.length - 1; at >= 0; at -= 1) {
+    const { input, output, cache } = messages[at]?.info?.tokens ?? {}
+    const sum = (input || 0) + (output || 0) + (cache?.read || 0) + (cache?.write || 0)
+    if (!(sum > 0)) continue
+    const results = resultsIn([messages[at]]).reduce((size, one) => size + one.size, 0)
+    const after = messages.slice(at + 1).reduce((size, message) => size + sizeOf(message.parts), 0)
+    return sum + (results + after) / CHARACTERS
+  }
+  return 0
+}
+
+/** The characters of what a message's parts say. */
+function sizeOf(parts) {
+  const words = (part) => text(part?.text).length + text(part?.state?.output).length + (part?.state?.input ? JSON.stringify(part.state.input).length : 0)
+  return (Array.isArray(parts) ? parts : []).reduce((sum, part) => sum + words(part), 0)
+}
+
+/** What stands in the place of a masked result: the same for ever, so that requests begin alike. */
+function maskOf(part) {
+  const size = part.state.output.length
+  return `[observational-memory: this old result of ${part.tool} (${size} characters) is left out to save room. The tool recall prints it: id "${part.callID}"]`
 }
 
 /** The database that this OpenCode keeps its sessions in. */
@@ -384,5 +533,5 @@ function bounded(range) {
 /** An id or a range: nothing that a shell or an option parser could take for something else. */
 function word(value) {
   const given = text(value).trim().replace(/^\[|\]$/g, "")
-  return given.length <= LONGEST_WORD && /^[\w.:]+$/.test(given) ? given : ""
+  return given.length <= LONGEST_WORD && /^[\w.:][\w.:-]*$/.test(given) ? given : ""
 }

@@ -7,7 +7,7 @@
  */
 
 import { pathToFileURL } from "node:url"
-import { readFileSync } from "node:fs"
+import { readFileSync, writeFileSync } from "node:fs"
 
 const { options, input, hurry, steps } = JSON.parse(readFileSync(0, "utf8"))
 const original = globalThis.setTimeout
@@ -33,5 +33,5 @@ const results = []
 for (const step of steps) {
   results.push(Array.isArray(step[0]) ? await Promise.all(step.map(run)) : await run(step))
 }
-process.stdout.write(JSON.stringify(results))
+writeFileSync(1, JSON.stringify(results)) // all of it: a stream would lose what a pipe does not hold yet
 process.exit(0) // as OpenCode ends: without waiting for anything

@@ -25,7 +25,8 @@ pytestmark = pytest.mark.skipif(NODE is None, reason="node is not installed")
 EVENT, MESSAGE, TEXT = "event", "chat.message", "experimental.text.complete"
 COMPACTING, CONTINUE = "experimental.session.compacting", "experimental.compaction.autocontinue"
 SYSTEM = "experimental.chat.system.transform"
-HOOKS = (EVENT, MESSAGE, TEXT, COMPACTING, CONTINUE, SYSTEM, "shell.env")
+OUTPUT, MESSAGES = "tool.execute.after", "experimental.chat.messages.transform"
+HOOKS = (EVENT, MESSAGE, TEXT, COMPACTING, CONTINUE, SYSTEM, OUTPUT, MESSAGES, "shell.env")
 SUMMARISER = "You are somebody who sums up."
 AGENT = "You are an agent."
 
