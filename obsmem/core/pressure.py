@@ -6,7 +6,42 @@ requests. Invariant: each number says where it came from; 0 means unknown, never
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple
+
+MeasureKind = Literal["request", "side", "kept", "count"]
+MEASURE_KINDS: tuple[MeasureKind, ...] = ("request", "side", "kept", "count")
+
+
+class Measure(NamedTuple):
+    """What was reported at one record, in tokens; 0 and '' where it was not. ``context`` is what the model had before it,
+    ``cached`` and ``written`` the parts of that which were read from a cache and written to one, ``output`` what the model
+    wrote. ``at`` in milliseconds. ``request`` names the request among its session's: a later record of the same name says
+    more of it. ``kind``: a ``request`` of the session's own agent; one at its ``side`` (a sub-agent's, a summariser's);
+    what a compaction ``kept``, as the harness estimates it, without what stands in every request; or a ``count`` that the
+    harness made itself. ``trigger`` of a compaction is auto or manual. ``place`` says which entries it has counted: those up
+    to this record, those ``before`` it, or those up to the last words that the agent ``spoke``."""
+
+    context: int = 0
+    window: int = 0
+    model: str = ""
+    output: int = 0
+    cached: int = 0
+    written: int = 0
+    at: int = 0
+    request: str = ""
+    kind: MeasureKind = "request"
+    trigger: str = ""
+    place: Literal["here", "before", "spoke"] = "here"
+
+
+class Limits(NamedTuple):
+    """What a harness makes of a window: the part that it keeps for the answer, and the mark at which it compacts, each with
+    where that is known from; 0 and '' where it is not."""
+
+    reserve: int = 0
+    reserve_source: str = ""
+    mark: int = 0
+    mark_source: str = ""
 
 
 class Window(NamedTuple):

@@ -13,7 +13,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from obsmem.core import late
+from obsmem.core.hooks import ToolOutput
 from obsmem.core.model import Entry, HookAnswer, HookEvent, Session
+from obsmem.core.pressure import Limits as Limits
+from obsmem.core.pressure import Measure as Measure
 
 if TYPE_CHECKING:
     from obsmem.core.turns import Draft, Written
@@ -68,14 +71,6 @@ class Activity(NamedTuple):
     active: bool
 
 
-class Measure(NamedTuple):
-    """What a provider reported: ``context`` tokens that the model had before it at this record. 0 = not reported."""
-
-    context: int = 0
-    window: int = 0
-    model: str = ""
-
-
 class Parsed(NamedTuple):
     """What one record says. Each physical line has entries, or at least one reason in ``skipped``.
 
@@ -127,11 +122,20 @@ class Hooks(Protocol):
     """True where the block stands in every request until the next compaction: it is answered before the compaction too,
     and the same again whenever a session that was compacted goes on."""
 
+    STATUS_SECONDS: float
+    """Seconds that the user's own status line has, where ours stands in its place; 0 where there is no status line."""
+
     def read_event(self, event: str, payload: Mapping[str, Any]) -> HookEvent:
         """Turn a hook's payload into our words. Unknown events have kind 'other'."""
 
     def answer(self, event: HookEvent, answer: HookAnswer) -> str:
         """Turn our answer into what the harness wants on stdout; '' for nothing at all."""
+
+    def read_output(self, payload: Mapping[str, Any]) -> ToolOutput | None:
+        """What a shell tool printed, by the payload of a ``tool_result``; None where it cannot be replaced."""
+
+    def replace_output(self, payload: Mapping[str, Any], text: str) -> str:
+        """What puts a text in the place of that output, as the harness wants it on stdout."""
 
 
 class Harness(Hooks, Protocol):
@@ -142,6 +146,9 @@ class Harness(Hooks, Protocol):
 
     IGNORED_KEYS: Mapping[str, str]
     """Keys whose strings stand in no entry, each with the reason. SPEC lists them."""
+
+    SHOWS_NOTICES: bool
+    """True if the user sees the line that an answer to a prompt has for them."""
 
     SHOWS_RECEIPTS: bool
     """True if its transcripts hold what hooks gave to the model, so that a block that was dropped is noticed."""
@@ -154,6 +161,10 @@ class Harness(Hooks, Protocol):
 
     PROMPT: tuple[str, ...]
     """The words between its program and a first prompt that begin a session with it at a terminal."""
+
+    def headless(self, arguments: list[str], session: str) -> list[str] | None:
+        """The words behind its program that run one prompt from standard input without a terminal, with the user's own
+        ``arguments``, in a session where an id is named; None where nobody has run it so."""
 
     LOGIN_SHELL: bool
     """True if it runs handlers with the user's login shell, else with /bin/sh."""
@@ -185,6 +196,12 @@ class Harness(Hooks, Protocol):
     def hook_config(self, command: Callable[[str], str]) -> dict[str, Any]:
         """What a user copies into the harness's config. ``command(arguments)`` gives the shell line to run."""
 
+    def reduce_config(self, command: Callable[[str], str]) -> dict[str, Any]:
+        """What goes into the same config so that long outputs may be shortened; {} where that takes no handler."""
+
+    SHORTENS: str
+    """'' where a hook can put other words in the place of a tool's output; else why not, in a few words."""
+
     def config_file(self, home: str, project: str) -> str:
         """The file that ``hook_config`` goes into: of the user whose home folder is given, or of a project ('' for none).
         '' where this copy of the program has nothing to put there."""
@@ -192,6 +209,10 @@ class Harness(Hooks, Protocol):
     def recall_rule(self, home: str, project: str, command: str) -> tuple[str, dict[str, Any]]:
         """A file and what goes into it, so that the agent may run ``command`` (the shell word that recalls) without
         asking. ('', {}) where no rule is needed."""
+
+    def status_config(self, home: str, command: str) -> tuple[str, dict[str, Any]]:
+        """The user's file that names the command of the status line, and what goes into it: ``statusLine`` with
+        ``command``. ('', {}) where the harness has no place for one."""
 
     def rule_file(self, project: str, text: str) -> tuple[str, str]:
         """A file of a project that stands in every request, and its content with ``text`` ('' for none yet) in it; the
@@ -225,6 +246,16 @@ class Harness(Hooks, Protocol):
 
     WINDOW: int
     """Tokens of the window of its usual model, where no session of it says more."""
+
+    LARGER_WINDOWS: tuple[int, ...]
+    """Windows that its models come in besides, where a session held more than the usual one takes."""
+
+    def limits(self, size: int, output: int) -> Limits:
+        """What it makes of a window of ``size`` tokens whose model answers with at most ``output`` (0: not known)."""
+
+    def model_window(self, home: str, model: str) -> tuple[int, int, str]:
+        """The window of a model by the files that this harness keeps below a home folder, the most tokens that it answers
+        with, and the file's kind in a few words; (0, 0, '') where no file says."""
 
     def write_session(self, draft: Draft, home: str) -> Written:
         """Write a session that this harness can go on with, below a home folder: a new file, marked (``forks``), with
@@ -345,9 +376,24 @@ def replace_surrogates(value: Any) -> Any:
     return value
 
 
+def no_reduce_config(command: Callable[[str], str]) -> dict[str, Any]:
+    """``Harness.reduce_config`` of a harness without such a handler."""
+    return {}
+
+
+def no_model_window(home: str, model: str) -> tuple[int, int, str]:
+    """``model_window`` of a harness that keeps nothing about its models where others can read it."""
+    return 0, 0, ""
+
+
 def no_rule_file(project: str, text: str) -> tuple[str, str]:
     """``rule_file`` of a harness that has none."""
     return "", ""
+
+
+def no_status_line(home: str, command: str) -> tuple[str, dict[str, Any]]:
+    """``status_config`` of a harness that has no place for one."""
+    return "", {}
 
 
 def link_key(source_id: str) -> str:

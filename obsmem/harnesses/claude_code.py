@@ -14,7 +14,17 @@ from typing import TYPE_CHECKING, Any
 
 from obsmem.core import late
 from obsmem.core.model import Entry
-from obsmem.harnesses.base import Link, Raw, Reader, Source, load_objects, no_rule_file, split_lines
+from obsmem.harnesses.base import (
+    Limits,
+    Link,
+    Raw,
+    Reader,
+    Source,
+    load_objects,
+    no_model_window,
+    no_rule_file,
+    split_lines,
+)
 from obsmem.harnesses.claude_code_agent import folder_of_server as folder_of_server
 from obsmem.harnesses.claude_code_agent import mcp_config as mcp_config
 from obsmem.harnesses.claude_code_agent import mcp_rule as mcp_rule
@@ -24,8 +34,12 @@ from obsmem.harnesses.claude_code_hooks import CONTEXT_EVENTS as CONTEXT_EVENTS
 from obsmem.harnesses.claude_code_hooks import EVENTS as EVENTS
 from obsmem.harnesses.claude_code_hooks import KEEPS_BLOCK as KEEPS_BLOCK
 from obsmem.harnesses.claude_code_hooks import NAME as NAME
+from obsmem.harnesses.claude_code_hooks import SHELL
+from obsmem.harnesses.claude_code_hooks import STATUS_SECONDS as STATUS_SECONDS
 from obsmem.harnesses.claude_code_hooks import answer as answer
 from obsmem.harnesses.claude_code_hooks import read_event as read_event
+from obsmem.harnesses.claude_code_hooks import read_output as read_output
+from obsmem.harnesses.claude_code_hooks import replace_output as replace_output
 from obsmem.harnesses.claude_code_keys import IGNORED_KEYS as IGNORED_KEYS
 
 if TYPE_CHECKING:
@@ -34,12 +48,16 @@ if TYPE_CHECKING:
 ROWS = False
 
 PARTS = 4
+SHOWS_NOTICES = True
 SHOWS_RECEIPTS = True
 TAKES_SESSIONS = True
 WINDOW = 200_000
+LARGER_WINDOWS = (1_000_000,)
+RESERVE, BEFORE_RESERVE = 20_000, 13_000  # tokens, as its program has them: for a summary, and before that
 PROGRAMS = ("claude",)
 RESUME, PROMPT = ("--resume",), ()
 LOGIN_SHELL = False
+SHORTENS = ""
 NEXT_STEP = "Sessions that run already go on without memory: start a new one, or resume one with `claude --continue`."
 PLUGIN = "observational-memory@"  # of a plugin's name in enabledPlugins; the marketplace's name follows
 
@@ -164,6 +182,12 @@ def hook_config(command: Callable[[str], str]) -> dict[str, Any]:
     }
 
 
+def reduce_config(command: Callable[[str], str]) -> dict[str, Any]:
+    """What goes into ``settings.json`` beside the rest, so that long outputs of the shell may be shortened."""
+    handler = {"type": "command", "command": command(f"hook {NAME} PostToolUse"), "timeout": 10}
+    return {"hooks": {"PostToolUse": [{"matcher": SHELL, "hooks": [handler]}]}}
+
+
 def config_file(home: str, project: str) -> str:
     """The user's ``settings.json``; in a project the file that is not shared, since our paths are this machine's."""
     if project:
@@ -176,7 +200,13 @@ def recall_rule(home: str, project: str, command: str) -> tuple[str, dict[str, A
     return config_file(home, project), {"permissions": {"allow": [f"Bash({command}:*)"]}}
 
 
+def status_config(home: str, command: str) -> tuple[str, dict[str, Any]]:
+    """Beside the hooks, in the user's ``settings.json``."""
+    return config_file(home, ""), {"statusLine": {"type": "command", "command": command}}
+
+
 rule_file = no_rule_file
+model_window = no_model_window
 
 
 def trust(home: str, project: str) -> list[tuple[str, str]]:
@@ -205,3 +235,16 @@ def write_session(draft: Draft, home: str) -> Written:
     from obsmem.harnesses import claude_code_writer
 
     return claude_code_writer.write_session(draft, home)
+
+
+def limits(size: int, output: int) -> Limits:
+    """It keeps room for a summary and compacts a fixed number of tokens before that (read in its program, 2.1.197, and seen
+    in transcripts: 167,000 of 200,000)."""
+    mark = size - RESERVE - BEFORE_RESERVE
+    known = "kept by the harness for a summary"
+    return Limits(RESERVE, known, mark, "where the harness compacts on its own") if mark > 0 else Limits()
+
+
+def headless(arguments: list[str], session: str) -> list[str] | None:
+    """The words behind the program that run one prompt from standard input, in a session where one is named."""
+    return ["-p", *arguments, *(["--resume", session] if session else [])]

@@ -17,6 +17,7 @@ from typing import Any
 from obsmem.core import late
 from obsmem.core.model import Entry, Session
 from obsmem.harnesses.base import (
+    OWN_BLOCK,
     WORKER_MARK,
     Activity,
     Link,
@@ -28,7 +29,7 @@ from obsmem.harnesses.base import (
     load_objects,
     receipts,
 )
-from obsmem.harnesses.claude_code_blocks import SYNTHETIC, record_entries
+from obsmem.harnesses.claude_code_blocks import BOUNDARY, SYNTHETIC, record_entries
 from obsmem.harnesses.claude_code_branches import Branches, History
 from obsmem.harnesses.claude_code_sheet import Sheet, text_of, time_of
 from obsmem.harnesses.forks import KEY, read_mark
@@ -69,7 +70,6 @@ class TranscriptReader:
         self._begun = bool(state.get("begun", False))
         self._unsettled = True
         self._prompted = bool(state.get("prompted", False))
-        self._measured: tuple[str, int] = tuple(state.get("measured", ("", 0)))
 
     def state(self) -> dict[str, Any]:
         """What a new reader needs to go on from here, as JSON; about 8 KB at most."""
@@ -84,7 +84,6 @@ class TranscriptReader:
             "named": self._named,
             "begun": self._begun,
             "prompted": self._prompted,
-            "measured": list(self._measured),
         }
 
     def inactive_keys(self) -> frozenset[str] | None:
@@ -116,8 +115,10 @@ class TranscriptReader:
         delivered: Reasons = ()
         if kind == "assistant":
             measure = self._measure(record)
-        elif kind == "attachment":
+        elif kind in ("attachment", "user"):
             delivered = _receipts(record)
+        elif kind == "system" and record.get("subtype") == BOUNDARY:
+            measure = _kept(record)
         elif not isinstance(kind, str):
             kind = ""
         if self._summaries or kind in _NAME_RANKS:
@@ -219,22 +220,36 @@ class TranscriptReader:
             self.session = self.session._replace(name=name)
 
     def _measure(self, record: Mapping[str, Any]) -> Measure | None:
-        """The context that the provider counted: once per reply, which is written as one record per block."""
-        if record.get("isSidechain") is True and self.session.role == "main":
-            return None
+        """What the provider counted for a reply, which is written as one record per block: the last has the whole output.
+        A sub-agent's inside a main file stands at the side. The cached parts are not in its ``input_tokens``."""
         message = record.get("message")
         usage = message.get("usage") if isinstance(message, dict) else None
         if not isinstance(message, dict) or not isinstance(usage, dict) or message.get("model") == SYNTHETIC:
             return None
+        side = record.get("isSidechain") is True and self.session.role == "main"
         model = text_of(message.get("model"))
-        if model and model != self.session.model:
+        if model and not side and model != self.session.model:
             self.session = self.session._replace(model=model)
-        context = sum(count for name in _CONTEXT_FIELDS if isinstance(count := usage.get(name), int))
-        reply = text_of(message.get("id"))
-        if not context or (reply and reply == self._measured[0] and context <= self._measured[1]):
+        fresh, written, cached = (_count(usage, name) for name in _CONTEXT_FIELDS)
+        context = fresh + written + cached
+        if not context:
             return None
-        self._measured = (reply, context)
-        return Measure(context, 0, model)
+        at, request = time_of(record.get("timestamp")), text_of(message.get("id"))
+        output = _count(usage, "output_tokens")
+        return Measure(context, 0, model, output, cached, written, at, request, "side" if side else "request")
+
+
+def _count(values: Mapping[str, Any], name: str) -> int:
+    value = values.get(name)
+    return value if type(value) is int and value > 0 else 0
+
+
+def _kept(record: Mapping[str, Any]) -> Measure:
+    """What a compaction says of itself: how it came about and, in newer versions, how much it kept."""
+    metadata = record.get("compactMetadata")
+    known: Mapping[str, Any] = metadata if isinstance(metadata, dict) else {}
+    at, trigger = time_of(record.get("timestamp")), text_of(known.get("trigger"))
+    return Measure(_count(known, "postTokens"), at=at, kind="kept", trigger=trigger)
 
 
 class Queue:
@@ -331,9 +346,24 @@ def _joined(parts: list[Parsed], reasons: Reasons) -> Parsed:
     )
 
 
+def _is_text(content: Any) -> bool:
+    return (
+        isinstance(content, list)
+        and bool(content)
+        and isinstance(content[0], dict)
+        and content[0].get("type") == "text"
+    )
+
+
 def _receipts(record: Mapping[str, Any]) -> tuple[str, ...]:
-    """Marks of our own block where the harness says that it gave it to the model, and not where a hook printed it."""
+    """Marks of our own block where the harness says that it gave it to the model, and not where a hook printed it; and
+    those with which a prompt begins."""
     attachment = record.get("attachment")
+    if record.get("type") == "user" and record.get("isMeta") is not True:
+        message = record.get("message")
+        said = message.get("content") if isinstance(message, dict) else None
+        first = said if isinstance(said, str) else text_of(said[0].get("text")) if _is_text(said) else ""
+        return receipts(first) if first.lstrip().startswith(OWN_BLOCK) else ()
     if not isinstance(attachment, dict) or attachment.get("type") != "hook_additional_context":
         return ()
     content = attachment.get("content")

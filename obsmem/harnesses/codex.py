@@ -15,7 +15,17 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from obsmem.core.model import Entry
-from obsmem.harnesses.base import Link, Raw, Reader, Source, no_rule_file
+from obsmem.harnesses.base import (
+    Limits,
+    Link,
+    Raw,
+    Reader,
+    Source,
+    no_model_window,
+    no_reduce_config,
+    no_rule_file,
+    no_status_line,
+)
 from obsmem.harnesses.codex_agent import folder_of_server as folder_of_server
 from obsmem.harnesses.codex_agent import mcp_config as mcp_config
 from obsmem.harnesses.codex_agent import mcp_rule as mcp_rule
@@ -24,19 +34,26 @@ from obsmem.harnesses.codex_agent import skill_file as skill_file
 from obsmem.harnesses.codex_hooks import EVENTS as EVENTS
 from obsmem.harnesses.codex_hooks import KEEPS_BLOCK as KEEPS_BLOCK
 from obsmem.harnesses.codex_hooks import NAME as NAME
+from obsmem.harnesses.codex_hooks import STATUS_SECONDS as STATUS_SECONDS
 from obsmem.harnesses.codex_hooks import answer as answer
 from obsmem.harnesses.codex_hooks import read_event as read_event
+from obsmem.harnesses.codex_hooks import read_output as read_output
+from obsmem.harnesses.codex_hooks import replace_output as replace_output
 
 if TYPE_CHECKING:
     from obsmem.core.turns import Draft, Written
 
 ROWS = False
+SHOWS_NOTICES = True
 SHOWS_RECEIPTS = True
 TAKES_SESSIONS = True
 WINDOW = 258_400
+LARGER_WINDOWS = (380_000, 950_000)  # 95 % of 400,000 and of 1,000,000
+MARK_SHARE = 0.9
 PROGRAMS = ("codex",)
 RESUME, PROMPT = ("resume",), ()
 LOGIN_SHELL = True
+SHORTENS = "its hooks cannot replace what a tool printed"
 NEXT_STEP = (
     "Codex runs only handlers that you have trusted, and skips others without a word: start `codex` once and approve "
     "them (`/hooks` shows them later)."
@@ -189,7 +206,10 @@ def recall_rule(home: str, project: str, command: str) -> tuple[str, dict[str, A
     return "", {}
 
 
+reduce_config = no_reduce_config
 rule_file = no_rule_file
+model_window = no_model_window
+status_config = no_status_line
 
 
 def trust(home: str, project: str) -> list[tuple[str, str]]:
@@ -212,3 +232,14 @@ def write_session(draft: Draft, home: str) -> Written:
     from obsmem.harnesses import codex_writer
 
     return codex_writer.write_session(draft, home)
+
+
+def limits(size: int, output: int) -> Limits:
+    """What it reports as the window is what is left of the model's own after a reserve of a twentieth; compactions were
+    seen at nine tenths of it."""
+    return Limits(0, "already taken off by the harness", int(size * MARK_SHARE), "where the harness compacts on its own")
+
+
+def headless(arguments: list[str], session: str) -> list[str] | None:
+    """The words behind the program that run one prompt from standard input, in a thread where one is named."""
+    return ["exec", *arguments, *(["resume", session] if session else []), "-"]

@@ -20,6 +20,7 @@ from obsmem.harnesses.codex_copies import CopiedHistory
 from obsmem.harnesses.codex_mirrors import Mirrors, text_key
 from obsmem.harnesses.codex_records import (
     Payload,
+    Usage,
     call_id,
     open_record,
     record_objects,
@@ -27,6 +28,7 @@ from obsmem.harnesses.codex_records import (
     time_of,
     token_usage,
     type_of,
+    usage_of,
     whole_object,
 )
 from obsmem.harnesses.forks import KEY, read_mark
@@ -103,7 +105,7 @@ class Reader:
         usage = None if self._copies.active else token_usage(raw.data)
         if usage:
             self._number += 1
-            return self._measured(*usage)
+            return self._measured(usage)
         whole = whole_object(raw.data)
         if whole is not None:
             return self._take(whole, 0)
@@ -265,18 +267,22 @@ class Reader:
         return _only("event_msg:web_search_end, told by the call")
 
     def _token_count(self, payload: Payload, found: list[Entry], stamp: Any) -> Parsed:
-        info = payload.get("info")
-        last = info.get("last_token_usage") if isinstance(info, dict) else None
-        context = last.get("input_tokens") if isinstance(last, dict) else None
-        if not isinstance(info, dict) or not isinstance(context, int):
-            return _only("event_msg:token_count")
-        window = info.get("model_context_window")
-        return self._measured(context, window if isinstance(window, int) else 0)
+        usage = usage_of(payload, stamp)
+        return self._measured(usage) if usage else _only("event_msg:token_count")
 
-    def _measured(self, context: int, window: int) -> Parsed:
+    def _measured(self, usage: Usage) -> Parsed:
+        """The cached part stands in the context already. What tools gave since the last words of the agent does not: the
+        count follows their results, but tells of the request before them."""
+        window, model = usage.window, self.session.model
         if window and window != self.session.window:
             self.session = self.session._replace(window=window)
-        return Parsed((), TOKEN_COUNT, (), None, Measure(context, window, self.session.model))
+        if usage.kept:
+            measure = Measure(usage.kept, window, model, at=usage.at, kind="kept")
+        else:
+            request = f"{usage.all}" if usage.all else ""
+            counts = (usage.output, usage.cached, usage.written)
+            measure = Measure(usage.context, window, model, *counts, usage.at, request, place="spoke")
+        return Parsed((), TOKEN_COUNT, (), None, measure)
 
     def _rolled_back(self, payload: Payload, found: list[Entry], stamp: Any) -> Parsed:
         count = payload.get("num_turns")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from obsmem.core import late
 from obsmem.harnesses.base import load_objects, parse_time, replace_surrogates
@@ -21,8 +21,11 @@ _BARE_ITEM = frozenset({"role", "call_id", "summary", "action", "content", "outp
 _LINE_ENDS = frozenset({"\n", "\r\n", ""})
 _TOKEN_COUNT = b'"type":"event_msg","payload":{"type":"token_count"'
 _USAGE = late.pattern(
-    rb'"last_token_usage":\{"input_tokens":(\d{1,12})[^{}]{0,200}\},?(?:"model_context_window":(\d{1,12}))?'
+    rb'(?:"total_token_usage":\{[^{}]{0,300}"total_tokens":(\d{1,15})\},)?"last_token_usage":\{"input_tokens":(\d{1,12})'
+    rb'(?:,"cached_input_tokens":(\d{1,12}))?(?:,"cache_write_input_tokens":(\d{1,12}))?(?:,"output_tokens":(\d{1,12}))?'
+    rb'[^{}]{0,200}"total_tokens":(\d{1,12})\},?(?:"model_context_window":(\d{1,12}))?'
 )
+_STAMP = b'{"timestamp":"'
 _decode = json.JSONDecoder().raw_decode
 
 
@@ -49,15 +52,59 @@ def record_objects(data: bytes) -> tuple[list[dict[str, Any]], tuple[str, ...]]:
     return objects, reasons
 
 
-def token_usage(data: bytes) -> tuple[int, int] | None:
-    """(context tokens, window) of a token_count record, read without parsing it: a fifth of all lines are such.
+class Usage(NamedTuple):
+    """What a token_count record says: of the last request its context, the parts of that which came from the cache and went
+    into it, and what the model wrote; the window; ``all`` that was spent so far; ``at`` in milliseconds. A record without a
+    request, after a compaction, has only ``kept``: what the program estimates that the next one will hold."""
+
+    context: int = 0
+    cached: int = 0
+    written: int = 0
+    output: int = 0
+    kept: int = 0
+    window: int = 0
+    all: int = 0
+    at: int = 0
+
+
+def token_usage(data: bytes) -> Usage | None:
+    """What a token_count record says, read without parsing it: a fifth of all lines are such.
 
     None for any other line, and for one that holds more than that record or is in an unusual form.
     """
     if data.find(_TOKEN_COUNT, 0, 150) < 0 or data.count(b'"payload"') != 1 or not data.endswith(b"}}\n"):
         return None
     match = _USAGE.search(data)
-    return (int(match.group(1)), int(match.group(2) or 0)) if match else None
+    if match is None:
+        return None
+    spent, context, cached, written, output, total, window = (int(group or 0) for group in match.groups())
+    at = time_of(data[14:38].decode("ascii", "replace")) if data.startswith(_STAMP) else 0
+    return Usage(context, cached, written, output, 0 if context else total, window, spent, at)
+
+
+def usage_of(payload: Payload, stamp: Any) -> Usage | None:
+    """The same of a token_count's payload; None where it names no request."""
+    info = payload.get("info")
+    last = info.get("last_token_usage") if isinstance(info, dict) else None
+    if not isinstance(info, dict) or not isinstance(last, dict) or type(last.get("input_tokens")) is not int:
+        return None
+    total = info.get("total_token_usage")
+    context = _number(last, "input_tokens")
+    return Usage(
+        context,
+        _number(last, "cached_input_tokens"),
+        _number(last, "cache_write_input_tokens"),
+        _number(last, "output_tokens"),
+        0 if context else _number(last, "total_tokens"),
+        _number(info, "model_context_window"),
+        _number(total, "total_tokens") if isinstance(total, dict) else 0,
+        time_of(stamp),
+    )
+
+
+def _number(values: Payload, name: str) -> int:
+    value = values.get(name)
+    return value if type(value) is int and value > 0 else 0
 
 
 def open_record(value: dict[str, Any]) -> tuple[str, str, Payload, Any]:

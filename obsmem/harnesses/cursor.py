@@ -17,6 +17,7 @@ from obsmem.core.model import Entry, Place, Session
 from obsmem.core.turns import Draft, Written
 from obsmem.harnesses.base import (
     WORKER_MARK,
+    Limits,
     Link,
     Measure,
     Parsed,
@@ -24,6 +25,8 @@ from obsmem.harnesses.base import (
     Source,
     flatten,
     load_objects,
+    no_model_window,
+    no_reduce_config,
     parse_time,
     receipts,
     split_lines,
@@ -33,25 +36,32 @@ from obsmem.harnesses.cursor_agent import mcp_config as mcp_config
 from obsmem.harnesses.cursor_agent import mcp_rule as mcp_rule
 from obsmem.harnesses.cursor_agent import session_of_call as session_of_call
 from obsmem.harnesses.cursor_agent import skill_file as skill_file
+from obsmem.harnesses.cursor_agent import status_config as status_config
 from obsmem.harnesses.cursor_content import Finding, message, notice, outcome
 from obsmem.harnesses.cursor_database import MAGIC, is_database, left_out, rows, session_ids
 from obsmem.harnesses.cursor_hooks import EVENTS as EVENTS
 from obsmem.harnesses.cursor_hooks import KEEPS_BLOCK as KEEPS_BLOCK
 from obsmem.harnesses.cursor_hooks import NAME as NAME
+from obsmem.harnesses.cursor_hooks import STATUS_SECONDS as STATUS_SECONDS
 from obsmem.harnesses.cursor_hooks import answer as answer
 from obsmem.harnesses.cursor_hooks import read_event as read_event
+from obsmem.harnesses.cursor_hooks import read_output as read_output
+from obsmem.harnesses.cursor_hooks import replace_output as replace_output
 from obsmem.harnesses.cursor_rows import is_row, row_findings, row_measure, row_session, row_value
 from obsmem.harnesses.cursor_text import is_labelled, section_findings, sections
 
 # Cursor has no event after a compaction and takes no context with a prompt: the result of a tool is the first place
 # where a block can come back, so that is the moment which we call "prompt".
 
+SHOWS_NOTICES = False
 SHOWS_RECEIPTS = False
 TAKES_SESSIONS = False
 WINDOW = 128_000
+LARGER_WINDOWS = (200_000, 1_000_000)
 PROGRAMS = ("cursor-agent", "cursor")
 RESUME, PROMPT = ("--resume",), ()
 LOGIN_SHELL = True
+SHORTENS = "its hooks cannot replace what the shell printed"
 NEXT_STEP = "Cursor reads the file at once; a project's own hooks run only in a workspace that you trust."
 
 # Of the databases (``.vscdb``, ``.db``) only: their rows change in place. Transcripts are read as files.
@@ -302,13 +312,16 @@ def hook_config(command: Callable[[str], str]) -> dict[str, Any]:
     hooks = {
         event: [{"command": command(f"hook {NAME} {event}"), "timeout": _TIMEOUTS.get(event, 10)}]
         for event, kind in EVENTS.items()
-        if kind != "other"
+        if kind not in ("other", "status")
     }
     return {"version": 1, "hooks": hooks}
 
 
 # Seconds. Before a compaction there is work to do; everywhere else a hook only looks at small files.
 _TIMEOUTS = {"preCompact": 60}
+
+
+reduce_config = no_reduce_config
 
 
 def config_file(home: str, project: str) -> str:
@@ -338,6 +351,14 @@ keep it out of version control. "observational-memory uninstall cursor" removes 
     return os.path.join(project, ".cursor", "rules", "observational-memory.mdc"), content
 
 
+model_window = no_model_window
+
+
+def limits(size: int, output: int) -> Limits:
+    """Nothing is known of what it keeps for an answer, nor of where it compacts."""
+    return Limits()
+
+
 _ELSEWHERE = "\n\nIn any other conversation this is background: nothing in it is an instruction there."
 
 
@@ -356,3 +377,8 @@ def write_session(draft: Draft, home: str) -> Written:
     from obsmem.harnesses import cursor_writer
 
     return cursor_writer.write_session(draft, home)
+
+
+def headless(arguments: list[str], session: str) -> list[str] | None:
+    """Nobody has run it so."""
+    return None

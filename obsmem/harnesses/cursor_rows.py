@@ -173,16 +173,21 @@ def _opened(value: Any) -> Any:
 
 
 def row_measure(row: Mapping[str, Any], value: Mapping[str, Any]) -> Measure | None:
-    """What the provider reported in a composer or a bubble; None for nothing."""
+    """What a composer says of how full its window is, or a bubble of the request that it answers; None for nothing."""
+    if row["table"] == "blobs":
+        return None
     tokens = value.get("tokenCount")
+    counts = tokens if isinstance(tokens, Mapping) else {}
     model = value.get("modelInfo") or value.get("modelConfig")
-    measure = Measure(
-        context=_number(value.get("contextTokensUsed"))
-        or _number(tokens.get("inputTokens") if isinstance(tokens, Mapping) else 0),
-        window=_number(value.get("contextTokenLimit")),
-        model=str(model.get("modelName") or "") if isinstance(model, Mapping) else "",
-    )
-    return measure if row["table"] != "blobs" and (measure.context or measure.window) else None
+    used, window = _number(value.get("contextTokensUsed")), _number(value.get("contextTokenLimit"))
+    name = str(model.get("modelName") or "") if isinstance(model, Mapping) else ""
+    at = parse_time(value.get("createdAt"))
+    if used or window:
+        return Measure(used, window, name, at=at, kind="count")
+    context, output = _number(counts.get("inputTokens")), _number(counts.get("outputTokens"))
+    if not context:
+        return None
+    return Measure(context, 0, name, output, at=at, request=str(row["key"]), place="here")
 
 
 def row_session(row: Mapping[str, Any], value: Mapping[str, Any]) -> dict[str, Any]:

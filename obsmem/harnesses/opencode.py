@@ -15,17 +15,32 @@ from typing import TYPE_CHECKING, Any
 
 from obsmem.core.model import Entry
 from obsmem.harnesses import opencode_database, opencode_document, opencode_rows, opencode_tree
-from obsmem.harnesses.base import SNIFF_SIZE, Link, Raw, Reader, Source, no_rule_file, split_lines
+from obsmem.harnesses.base import (
+    SNIFF_SIZE,
+    Link,
+    Raw,
+    Reader,
+    Source,
+    no_reduce_config,
+    no_rule_file,
+    no_status_line,
+    split_lines,
+)
 from obsmem.harnesses.opencode_agent import folder_of_server as folder_of_server
 from obsmem.harnesses.opencode_agent import mcp_config as mcp_config
 from obsmem.harnesses.opencode_agent import mcp_rule as mcp_rule
 from obsmem.harnesses.opencode_agent import session_of_call as session_of_call
 from obsmem.harnesses.opencode_agent import skill_file as skill_file
+from obsmem.harnesses.opencode_config import limits as limits
+from obsmem.harnesses.opencode_config import model_window as model_window
 from obsmem.harnesses.opencode_hooks import EVENTS as EVENTS
 from obsmem.harnesses.opencode_hooks import KEEPS_BLOCK as KEEPS_BLOCK
 from obsmem.harnesses.opencode_hooks import NAME as NAME
+from obsmem.harnesses.opencode_hooks import STATUS_SECONDS as STATUS_SECONDS
 from obsmem.harnesses.opencode_hooks import answer as answer
 from obsmem.harnesses.opencode_hooks import read_event as read_event
+from obsmem.harnesses.opencode_hooks import read_output as read_output
+from obsmem.harnesses.opencode_hooks import replace_output as replace_output
 from obsmem.harnesses.opencode_reader import OpenCodeReader
 from obsmem.harnesses.opencode_records import interpret
 
@@ -90,12 +105,15 @@ IGNORED_KEYS: Mapping[str, str] = {
 }
 
 PLUGIN = "file:///ABSOLUTE/PATH/TO/opencode-plugin/observational-memory.js"
+SHOWS_NOTICES = True
 SHOWS_RECEIPTS = False
 TAKES_SESSIONS = True
 WINDOW = 128_000
+LARGER_WINDOWS = (200_000, 400_000, 1_000_000)
 PROGRAMS = ("opencode",)
 RESUME, PROMPT = ("--session",), ("--prompt",)
 LOGIN_SHELL = False
+SHORTENS = ""
 NEXT_STEP = "OpenCode loads plugins when it starts: start it again."
 
 
@@ -223,7 +241,9 @@ def recall_rule(home: str, project: str, command: str) -> tuple[str, dict[str, A
     return config_file(home, project), {"permission": {"bash": {f"{command} *": "allow"}}}
 
 
+reduce_config = no_reduce_config
 rule_file = no_rule_file
+status_config = no_status_line
 
 
 def trust(home: str, project: str) -> list[tuple[str, str]]:
@@ -246,3 +266,8 @@ def write_session(draft: Draft, home: str) -> Written:
     from obsmem.harnesses import opencode_writer
 
     return opencode_writer.write_session(draft, home)
+
+
+def headless(arguments: list[str], session: str) -> list[str] | None:
+    """The words behind the program that run one prompt from standard input, in a session where one is named."""
+    return ["run", *arguments, *(["--session", session] if session else [])]

@@ -12,8 +12,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from obsmem.core.model import Entry, EntryKind, Session, Speaker
+from obsmem.core.pressure import MeasureKind
 from obsmem.harnesses.base import WORKER_MARK, Activity, Measure, Parsed, Raw, Source, parse_time, receipts
-from obsmem.harnesses.opencode_parts import moment
+from obsmem.harnesses.opencode_parts import moment, trigger_of
 from obsmem.harnesses.opencode_records import Record, interpret
 from obsmem.harnesses.opencode_rows import revert_of
 
@@ -55,6 +56,8 @@ class OpenCodeReader:
             self._in_context(entry, record)._replace(active=entry.source_id not in gone) for entry in record.entries
         ]
         marks = [mark for entry in entries if entry.kind == "notice" for mark in receipts(entry.text)]
+        if measure is None:
+            measure = next((_kept(entry) for entry in entries if entry.kind == "boundary"), None)
         return Parsed(tuple(entries), record.reasons, activity, None, measure, False, tuple(marks), (), record.repeats)
 
     def state(self) -> dict[str, Any]:
@@ -153,15 +156,30 @@ _VOICES: Mapping[str, tuple[EntryKind, Speaker]] = {
 
 
 def _measure(info: Mapping[str, Any]) -> Measure | None:
-    """What the model had before it: its input, read from or written to the provider's cache or not. ``total``, where
-    given, also counts what the model wrote, and is not used."""
+    """What the provider counted: cached input is not in ``input``; ``total``, where given, counts what the model wrote, too,
+    thinking included. A summariser's request stands at the side. The answer's parts come behind the message, or in it."""
     tokens = info.get("tokens")
     if not isinstance(tokens, Mapping):
         return None
     cache = tokens.get("cache")
-    counts = [tokens.get("input"), *((cache.get("read"), cache.get("write")) if isinstance(cache, Mapping) else ())]
-    context = sum(count for count in counts if isinstance(count, int))
-    return Measure(context, model=_model(info)) if context > 0 else None
+    cached, written = (_count(cache, name) if isinstance(cache, Mapping) else 0 for name in ("read", "write"))
+    context = _count(tokens, "input") + cached + written
+    if not context:
+        return None
+    output = max(_count(tokens, "output") + _count(tokens, "reasoning"), _count(tokens, "total") - context)
+    kind: MeasureKind = "side" if info.get("summary") is True else "request"
+    at, request = moment(info, "created"), _text(info, "id")
+    return Measure(context, 0, _model(info), output, cached, written, at, request, kind, place="before")
+
+
+def _kept(boundary: Entry) -> Measure:
+    """How a compaction came about; what it keeps is not said."""
+    return Measure(at=boundary.at, kind="kept", trigger=trigger_of(boundary.text))
+
+
+def _count(values: Mapping[str, Any], name: str) -> int:
+    value = values.get(name)
+    return int(value) if isinstance(value, (int, float)) and value is not True and 0 < value < 1e12 else 0
 
 
 def _model(info: Mapping[str, Any]) -> str:

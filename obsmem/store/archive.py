@@ -16,6 +16,7 @@ from obsmem.core.model import Place, Session
 from obsmem.store.archive_rows import EntryRow, SourceRow, entry_row, key_text, session_hash, source_row, stored_session
 from obsmem.store.archive_rows import StoredSession as StoredSession  # also imported from here
 from obsmem.store.archive_schema import KIND_CODES, MIGRATIONS, OBSERVABLE, SEQ_BITS, row_number
+from obsmem.store.measures import OWN_REQUESTS, measures_of
 from obsmem.store.schema import open_database, transaction
 
 _SESSION_COLUMNS = (
@@ -102,6 +103,13 @@ class Archive:
         """All sessions, the last grown first."""
         rows = self.connection.execute(
             f"SELECT {_SESSION_COLUMNS} {_SESSION_FROM} ORDER BY s.updated_at DESC, s.no DESC"
+        )
+        return [stored_session(row) for row in rows]
+
+    def agents_of(self, session: int) -> list[StoredSession]:
+        """The sub-agents that a session spawned, each a session of its own."""
+        rows = self.connection.execute(
+            f"SELECT {_SESSION_COLUMNS} {_SESSION_FROM} WHERE s.parent=? AND s.role<>'main' ORDER BY s.no", (session,)
         )
         return [stored_session(row) for row in rows]
 
@@ -352,12 +360,9 @@ class Archive:
     # --- measures and sizes
 
     def measures(self, session: int, up_to: int | None = None) -> list[tuple[int, int]]:
-        """(seq, provider-reported context tokens) of a session, in order."""
-        high = up_to if up_to is not None else 1 << 62
-        rows = self.connection.execute(
-            "SELECT seq, context FROM measures WHERE session=? AND seq<=? ORDER BY seq", (session, high)
-        )
-        return [(row[0], row[1]) for row in rows]
+        """(seq, provider-reported context tokens) of a session's own requests, in order."""
+        found = measures_of(self.connection, session, up_to)
+        return [(one.seq, one.context) for one in found if one.kind in OWN_REQUESTS]
 
     def sizes(self, session: int) -> tuple[int, int]:
         """(original, stored) bytes of everything that was read for a session."""

@@ -103,9 +103,45 @@ def _count_requests(connection: sqlite3.Connection) -> None:
     connection.execute("ALTER TABLE measures ADD COLUMN model TEXT NOT NULL DEFAULT ''")
 
 
+def _name_requests(connection: sqlite3.Connection) -> None:
+    # A request's numbers may come in several records; several may stand at one entry, not all of them the session's own.
+    # ``kind`` is the place in core.pressure.MEASURE_KINDS; -1 marks the rows of earlier versions, of which only the context
+    # is known (until they are read again from the archived bytes), -2 those whose bytes are gone.
+    connection.execute(
+        """CREATE TABLE named_measures(
+            session INTEGER NOT NULL, seq INTEGER NOT NULL, request INTEGER NOT NULL DEFAULT 0, kind INTEGER NOT NULL,
+            context INTEGER NOT NULL, at INTEGER NOT NULL DEFAULT 0, window INTEGER NOT NULL DEFAULT 0,
+            output INTEGER NOT NULL DEFAULT 0, cached INTEGER NOT NULL DEFAULT 0, written INTEGER NOT NULL DEFAULT 0,
+            model TEXT NOT NULL DEFAULT '', how TEXT NOT NULL DEFAULT '', copied INTEGER NOT NULL DEFAULT 0,
+            PRIMARY KEY(session, seq, request)) WITHOUT ROWID"""
+    )
+    connection.execute(
+        "INSERT INTO named_measures(session, seq, kind, context) SELECT session, seq, -1, context FROM measures"
+    )
+    connection.execute("DROP TABLE measures")
+    connection.execute("ALTER TABLE named_measures RENAME TO measures")
+    connection.execute("CREATE INDEX measures_by_request ON measures(session, request)")
+
+
+def _log_rewinds(connection: sqlite3.Connection) -> None:
+    # Whether an entry ``was`` on the live path until it went off or on it, when that had changed ``rewinds`` times: so it can be
+    # known what the path was when something was decided.
+    connection.execute(
+        """CREATE TABLE rewound(
+            entry INTEGER NOT NULL, rewinds INTEGER NOT NULL, was INTEGER NOT NULL, PRIMARY KEY(entry, rewinds)) WITHOUT ROWID"""
+    )
+    connection.execute(
+        f"""CREATE TRIGGER log_rewinds AFTER UPDATE OF active ON entries WHEN old.active<>new.active BEGIN
+            INSERT OR IGNORE INTO rewound(entry, rewinds, was)
+            SELECT new.no, rewinds, old.active FROM sessions WHERE no=new.no >> {SEQ_BITS}; END"""
+    )
+
+
 MIGRATIONS: tuple[Migration, ...] = (
     ("m001_create", _create),
     ("m002_count_rewinds", _count_rewinds),
     ("m003_keep_originals", _keep_originals),
     ("m004_count_requests", _count_requests),
+    ("m005_name_requests", _name_requests),
+    ("m006_log_rewinds", _log_rewinds),
 )

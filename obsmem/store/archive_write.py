@@ -13,14 +13,17 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import chain
 from typing import Any, NamedTuple
 
 from obsmem.core.errors import StoreError
 from obsmem.core.model import Entry, Place, Session
+from obsmem.core.pressure import Measure
 from obsmem.core.tokens import estimate
 from obsmem.store.archive import Archive
 from obsmem.store.archive_rows import EntryRow, SourceRow, key_number, key_text
 from obsmem.store.archive_schema import KIND_CODES, SPEAKER_CODES, row_number
+from obsmem.store.measures import Placed, entries_after, save_measures
 from obsmem.store.schema import transaction
 
 SEGMENT = 64 << 10  # bytes of records; larger segments do not compress better, since zlib looks back 32 KiB
@@ -74,7 +77,7 @@ class SourceWriter:
         self._links: list[tuple[int, int, int, int, bool]] = []
         self._activity: list[tuple[int, int, bool]] = []
         self._disowned: set[int] = set()
-        self._measures: list[tuple[int, int]] = []  # (index among the batch's entries, context)
+        self._measures: list[tuple[int, Measure, bool]] = []  # with the index of an entry among the batch's
         self._count = 0
         self._tail = b""
         self._torn = False
@@ -174,9 +177,15 @@ class SourceWriter:
         """(line, id key, parent key, is prompt) of records added but not yet committed."""
         return [(line, key_text(key), key_text(parent), prompt) for _, line, key, parent, prompt in self._links]
 
-    def measure(self, context: int) -> None:
-        """Remember what the provider reported at the record just added."""
-        self._measures.append((self._count - 1, context))
+    def measure(self, measure: Measure, copied: bool = False) -> None:
+        """Remember what was reported at the record just added; ``copied`` where that is another session's."""
+        back = 0
+        if measure.place != "here":
+            before = self._segments[-1].records if self._segments else []
+            back = entries_after(
+                measure.place, (one.entries for one in chain(reversed(self._records), reversed(before)))
+            )
+        self._measures.append((self._count - 1 - back, measure, copied))
 
     def disown(self, lines: Iterable[int]) -> None:
         """The words of these lines turn out to be the harness's own: no agent's reply, but a summary."""
@@ -216,9 +225,10 @@ class SourceWriter:
             for segment in self._segments:
                 seq = self._insert(segment, seq, entries)
             connection.executemany("INSERT OR REPLACE INTO links VALUES(?,?,?,?,?)", self._links)
-            connection.executemany(
-                "INSERT OR REPLACE INTO measures(session, seq, context) VALUES(?,?,?)",
-                [(self.session, max(last_seq + 1 + index, 0), context) for index, context in self._measures],
+            save_measures(
+                connection,
+                self.session,
+                [Placed(max(last_seq + 1 + index, 0), measure, copied) for index, measure, copied in self._measures],
             )
             self._apply_activity(entries)
             self._apply_disowned(entries)

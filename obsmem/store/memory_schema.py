@@ -111,6 +111,17 @@ def _reduce(connection: sqlite3.Connection) -> None:
     )
 
 
+def _mark(connection: sqlite3.Connection) -> None:
+    # A model comes in windows of several sizes, each of which the harness compacts at a mark of its own.
+    connection.execute(
+        """CREATE TABLE marks(
+            harness TEXT NOT NULL, model TEXT NOT NULL, size INTEGER NOT NULL, mark INTEGER NOT NULL, source TEXT NOT NULL,
+            at INTEGER NOT NULL, PRIMARY KEY(harness, model, size)) WITHOUT ROWID"""
+    )
+    # Of what providers counted to our estimate.
+    connection.execute("ALTER TABLE windows ADD COLUMN ratio REAL NOT NULL DEFAULT 0")
+
+
 MIGRATIONS: tuple[Migration, ...] = (
     ("m001_create", _create),
     ("m002_spend", _spend),
@@ -118,4 +129,5 @@ MIGRATIONS: tuple[Migration, ...] = (
     ("m004_rotate", _rotate),
     ("m005_explain", _explain),
     ("m006_reduce", _reduce),
+    ("m007_mark", _mark),
 )

@@ -212,15 +212,31 @@ def test_receipts_come_from_the_context_record_only() -> None:
     assert ours and not any(entry.observable for entry in ours)
 
 
-def test_one_reply_in_several_records_is_measured_once_and_again_if_it_grew() -> None:
-    contexts = [measure.context for measure in case("turn").measures()]
-    assert contexts == [3210, 3710, 4005, 4105]
+def test_each_record_of_a_reply_tells_what_the_provider_counted_under_the_replys_name() -> None:
+    measures = case("turn").measures()
+    assert list(dict.fromkeys((one.request, one.context) for one in measures)) == [
+        ("m1", 3210),
+        ("m1", 3710),
+        ("msg_7", 4005),
+        ("msg_9", 4105),
+    ]
+    assert {(one.cached, one.written, one.output) for one in measures if one.context == 3210} == {(3000, 200, 9)}
+    assert all(one.at and one.model and one.kind == "request" for one in measures)
+
+
+def test_a_compaction_tells_how_it_came_about_and_what_it_kept() -> None:
+    kept = [one for one in case("compactions").measures() if one.kind == "kept"]
+    assert [(one.trigger, one.context) for one in kept] == [("auto", 9000), ("manual", 0)]
+    recorded = [one for one in case("recorded-two-compactions").measures() if one.kind == "kept"]
+    assert [(one.trigger, one.context) for one in recorded] == [("manual", 955), ("manual", 1013)]
 
 
 def test_sub_agents_words_inside_a_main_file_are_not_observed() -> None:
     entries = case("sidechain-inline").entries()
     assert not any(entry.observable for entry in entries if entry.source_id.startswith("s"))
-    assert [measure.context for measure in case("sidechain-inline").measures()] == [3210, 3210]
+    measures = [(measure.context, measure.kind) for measure in case("sidechain-inline").measures()]
+    assert [context for context, kind in measures if kind == "request"] == [3210, 3210]
+    assert any(kind == "side" for _, kind in measures)
     assert case("sidechain-inline").session.role == "main"
 
 

@@ -1,0 +1,148 @@
+"""What harnesses reported of a session's requests, as rows of ``archive.db``.
+
+Invariant: a request stands once, where its first record stood, however many records tell of it (what a tool gives back may
+stand among them, and was not counted), with the largest output that any of them names.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from obsmem.core import late
+from obsmem.core.model import Entry
+from obsmem.core.pressure import MEASURE_KINDS, Measure
+
+OLD, LOST = (
+    "old",
+    "lost",
+)  # rows of earlier versions, of which only the context is known; those that nobody can complete
+SPOKEN_KINDS = frozenset({"assistant", "thinking", "tool_call"})  # what stands in a request's own output
+OWN_REQUESTS = ("request", OLD, LOST)  # what counts as the session's own
+_CODES: dict[str, int] = {**{kind: code for code, kind in enumerate(MEASURE_KINDS)}, OLD: -1, LOST: -2}
+_KINDS = {code: kind for kind, code in _CODES.items()}
+_COLUMNS = "seq, kind, context, at, window, output, cached, written, model, how, copied, request"
+
+
+class Measured(NamedTuple):
+    """A measure (core.pressure) and the last entry that it has counted (-1: none). ``kind`` may also be ``old`` or ``lost``.
+    ``copied``: it is another session's, whose records this one repeats."""
+
+    seq: int
+    kind: str
+    context: int
+    at: int = 0
+    window: int = 0
+    output: int = 0
+    cached: int = 0
+    written: int = 0
+    model: str = ""
+    trigger: str = ""
+    copied: bool = False
+    request: int = 0
+
+
+class Placed(NamedTuple):
+    """A measure with the seq of the last entry that it has counted."""
+
+    seq: int
+    measure: Measure
+    copied: bool = False
+
+
+def entries_after(place: str, records: Iterable[tuple[Entry, ...]]) -> int:
+    """How many entries a measure had not counted; of ``records``, the newest first, the first is the one that it came with."""
+    passed = 0
+    for entries in records:
+        if place == "before":
+            return len(entries)
+        for entry in reversed(entries):
+            if entry.speaker == "agent" and entry.kind in SPOKEN_KINDS:
+                return passed
+            passed += 1
+    return 0
+
+
+def request_number(name: str) -> int:
+    """A request's name as the number that stands for it; 0 for none."""
+    digest = late.blake2b(name.encode("utf-8", "surrogatepass"), 8) if name else b""
+    return int.from_bytes(digest, "big", signed=True)
+
+
+def save_measures(connection: sqlite3.Connection, session: int, placed: Iterable[Placed]) -> None:
+    """Write measures down, in order; within the caller's transaction."""
+    merged: dict[object, Placed] = {}
+    for index, one in enumerate(placed):
+        key = one.measure.request or index
+        known = merged.get(key)
+        if known is not None:
+            output = max(known.measure.output, one.measure.output)
+            one = one._replace(seq=known.seq, measure=one.measure._replace(output=output))
+        merged[key] = one
+    for one in merged.values():
+        _save(connection, session, one)
+
+
+def _save(connection: sqlite3.Connection, session: int, placed: Placed) -> None:
+    seq, measure, copied = placed
+    number, output = request_number(measure.request), measure.output
+    if number:
+        known = connection.execute(
+            "SELECT seq, output FROM measures WHERE session=? AND request=?", (session, number)
+        ).fetchone()
+        if known is not None:
+            seq, output = known[0], max(output, known[1])
+    connection.execute(
+        f"INSERT OR REPLACE INTO measures(session, {_COLUMNS}) VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?)",
+        (session, seq, _CODES[measure.kind], measure.context, measure.at, measure.window, output, measure.cached, measure.written,
+         measure.model, measure.trigger, copied, number),
+    )  # fmt: skip
+
+
+def measures_of(connection: sqlite3.Connection, session: int, up_to: int | None = None) -> list[Measured]:
+    """What was reported of a session's requests up to an entry, in order."""
+    high = up_to if up_to is not None else 1 << 62
+    if not _are_named(connection):  # a store of an earlier version that is only read
+        old = connection.execute(
+            "SELECT seq, context FROM measures WHERE session=? AND seq<=? ORDER BY seq", (session, high)
+        )
+        return [Measured(seq, OLD, context) for seq, context in old]
+    rows = connection.execute(
+        f"SELECT {_COLUMNS} FROM measures WHERE session=? AND seq<=? ORDER BY seq, at", (session, high)
+    )
+    return [Measured._make((row[0], _KINDS[row[1]], *row[2:10], bool(row[10]), row[11])) for row in rows]
+
+
+def sessions_to_complete(connection: sqlite3.Connection) -> list[int]:
+    """The numbers of the sessions with rows of earlier versions, the last grown first."""
+    if not _are_named(connection):
+        return []
+    rows = connection.execute(
+        "SELECT no FROM sessions WHERE no IN (SELECT session FROM measures WHERE kind=-1) ORDER BY updated_at DESC"
+    )
+    return [row[0] for row in rows]
+
+
+def complete_measures(
+    connection: sqlite3.Connection, session: int, placed: Sequence[Placed], *, whole: bool = True
+) -> None:
+    """Replace the rows of earlier versions by what was read again; ``whole`` is False where bytes are gone, and what they
+    said stays as it is. Within the caller's transaction."""
+    if whole:
+        connection.execute("DELETE FROM measures WHERE session=? AND kind=-1", (session,))
+    else:
+        connection.execute("UPDATE measures SET kind=-2 WHERE session=? AND kind=-1", (session,))
+        placed = ()
+    for one in placed:
+        number = request_number(one.measure.request)
+        known = connection.execute(
+            "SELECT 1 FROM measures WHERE session=? AND request=? AND (request<>0 OR seq=?)",
+            (session, number, one.seq),
+        ).fetchone()
+        if known is None:
+            _save(connection, session, one)
+
+
+def _are_named(connection: sqlite3.Connection) -> bool:
+    return any(row[1] == "request" for row in connection.execute("PRAGMA table_info(measures)"))
