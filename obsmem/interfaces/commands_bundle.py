@@ -10,6 +10,7 @@ from obsmem.interfaces.report import agreed, counts, many, say, say_json, size, 
 from obsmem.system.files import write_atomic
 from obsmem.tasks.bundle import export_bundle, secrets_in
 from obsmem.tasks.bundle_import import Imported, import_path
+from obsmem.tasks.copies import note_export
 from obsmem.tasks.fingerprint import fingerprint
 from obsmem.tasks.remote import add_remote, pull, push, remove_remote, see_remote
 from obsmem.tasks.resolve import find_session
@@ -28,8 +29,9 @@ def run_export_bundle(arguments: argparse.Namespace) -> int:
                 return 1
             warn(holds)
         data = export_bundle(store, sessions, raw=arguments.raw)
-    path = os.path.abspath(arguments.bundle)
-    write_atomic(path, data)
+        path = os.path.abspath(arguments.bundle)
+        write_atomic(path, data)
+        note_export(store, [one.session.handle for one in sessions], path)
     if arguments.json:
         say_json({"path": path, "sessions": len(sessions), "bytes": len(data), "masked": not arguments.raw})
     else:
@@ -84,7 +86,8 @@ def run_remote(arguments: argparse.Namespace) -> int:
             chosen = [find_session(store, name) for name in values] or store.archive.sessions()
             sent = push(store, [one for one in chosen if one.session.role != "worker"])
             result = sent._asdict()
-            said = f"{many(sent.sessions, 'session')}, {sent.changed} of them changed and sent."
+            gone = f" {many(sent.removed, 'session')} forgotten here went from there, too." if sent.removed else ""
+            said = f"{many(sent.sessions, 'session')}, {sent.changed} of them changed and sent.{gone}"
         else:
             seen = see_remote(store)
             result = {**seen._asdict(), "fingerprint": fingerprint(store)}

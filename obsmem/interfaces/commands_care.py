@@ -11,8 +11,11 @@ from obsmem.interfaces.report import agreed, many, say, say_json, size, warn
 from obsmem.system.launcher import quoted, write_launcher
 from obsmem.system.paths import data_home
 from obsmem.tasks.called import command, installed_script
+from obsmem.tasks.copies import copies_of, drop_places
+from obsmem.tasks.entries import find_entry
 from obsmem.tasks.forget import forget_entry, forget_session, undo_forget
 from obsmem.tasks.fsck import check_home
+from obsmem.tasks.remember import descendants
 from obsmem.tasks.resolve import find_session
 from obsmem.tasks.store import open_store
 from obsmem.tasks.words import index_all
@@ -40,15 +43,21 @@ def run_forget(arguments: argparse.Namespace) -> int:
         if not arguments.yes and not agreed(f"Remove {what} for good?"):
             warn("Nothing was removed. Run it again with --yes to skip the question.")
             return 1
+        concerned = find_entry(store, arguments.what)[0] if stored is None else stored
+        copies = copies_of(store, [concerned, *descendants(store, concerned.session.handle)])
         result = forget_entry(store, arguments.what) if stored is None else forget_session(store, stored)
+        if stored is not None:
+            drop_places(store, stored.session.handle)
     if arguments.json:
-        say_json(result._asdict())
+        say_json({**result._asdict(), "copies": copies._asdict()})
     else:
         say(
             f"Removed {what}: {many(result.entries, 'entry')}, {size(result.bytes)} of transcript, "
             f"{many(result.notes, 'note')}."
         )
         say("The harness's own transcript is not touched: remove it there if it should be gone from this machine.")
+        for sentence in copies.words(command()):
+            say(sentence)
         if stored is not None:
             name = f"{stored.session.harness}/{stored.session.id}"
             say(f"It will not be read again, unless '{command()} forget {name} --undo' allows it.")

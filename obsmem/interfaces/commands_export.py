@@ -7,6 +7,7 @@ import argparse
 from obsmem.core.errors import UsageError
 from obsmem.interfaces.report import many, say, say_json
 from obsmem.system.local_time import local_clock
+from obsmem.tasks.copies import note_export
 from obsmem.tasks.export_folder import export_folder
 from obsmem.tasks.resolve import find_session
 from obsmem.tasks.store import open_store
@@ -21,7 +22,12 @@ def run_export(arguments: argparse.Namespace) -> int:
     if len(arguments.session) > 1:
         raise UsageError("--folder takes one session: export each into a folder of its own, or all with --bundle FILE.")
     with open_store(readonly=True) as store:
-        done = export_folder(store, find_session(store, arguments.session[0]), arguments.folder, local_clock)
+        stored = find_session(store, arguments.session[0])
+        done = export_folder(store, stored, arguments.folder, local_clock)
+        try:
+            note_export(store, [stored.session.handle], done.folder)
+        except OSError:
+            pass  # where the data folder may not be written, forgetting cannot name the place later
     if arguments.json:
         say_json(done._asdict())
         return 0

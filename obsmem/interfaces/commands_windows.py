@@ -15,6 +15,7 @@ from obsmem.interfaces.report import age, many, say, say_json, size, table, warn
 from obsmem.store.archive import StoredSession
 from obsmem.system.local_time import local_clock
 from obsmem.tasks.called import command
+from obsmem.tasks.copies import note_export
 from obsmem.tasks.export_folder import export_folder
 from obsmem.tasks.handoff import make_handoff
 from obsmem.tasks.here import find_here
@@ -33,7 +34,9 @@ def run_handoff(arguments: argparse.Namespace) -> int:
         stored = meant(store, arguments.session)
         style, pointer = arguments.style, ""
         if arguments.folder:
-            style, pointer = "pointer", export_folder(store, stored, arguments.folder, local_clock).pointer
+            done = export_folder(store, stored, arguments.folder, local_clock)
+            note_export(store, [stored.session.handle], done.folder)
+            style, pointer = "pointer", done.pointer
         text = make_handoff(store, stored, style, local_clock, budget=arguments.budget, pointer=pointer)
     if arguments.json:
         say_json({"session": stored.session.handle, "style": style, "text": text})

@@ -12,13 +12,14 @@ from typing import NamedTuple
 
 from obsmem.core.errors import NotFound, UsageError
 from obsmem.store.archive import StoredSession
+from obsmem.store.archive_rows import session_hash
 from obsmem.system.files import make_folder, read_bytes, remove, write_atomic
 from obsmem.system.git import GitFailed, check_address, git
 from obsmem.system.lock import hold
 from obsmem.system.paths import safe_name
 from obsmem.tasks.bundle import export_bundle, store_id
-from obsmem.tasks.bundle_format import ENDING
-from obsmem.tasks.bundle_import import Imported, import_path
+from obsmem.tasks.bundle_format import ENDING, unpack
+from obsmem.tasks.bundle_import import MOST_FILE, Imported, import_path
 from obsmem.tasks.store import Store
 
 ADDRESS, CLONE, MACHINES, BRANCH = "remote-url", "remote", "machines", "main"
@@ -27,10 +28,12 @@ LOCK_SECONDS = 10.0
 
 
 class Pushed(NamedTuple):
-    """How many sessions were looked at, and how many files changed by it."""
+    """How many sessions were looked at, how many files changed by it, and how many went since their session was forgotten
+    here."""
 
     sessions: int
     changed: int
+    removed: int = 0
 
 
 class Remote(NamedTuple):
@@ -82,7 +85,8 @@ def see_remote(store: Store) -> Remote:
 
 
 def push(store: Store, sessions: list[StoredSession]) -> Pushed:
-    """Write a bundle of each session, and send them. Raises NotFound or GitFailed."""
+    """Write a bundle of each session, take those away that were forgotten here, and send that. Raises NotFound or
+    GitFailed."""
     folder = _ready(store)
     with hold(store.home, "remote", seconds=LOCK_SECONDS):
         _fetch(folder)
@@ -90,17 +94,51 @@ def push(store: Store, sessions: list[StoredSession]) -> Pushed:
         make_folder(own)
         changed = 0
         for stored in sessions:
-            path = os.path.join(own, safe_name(f"{stored.session.harness}-{stored.session.handle}") + ENDING)
+            path = sent_file(store, stored)
             data = export_bundle(store, [stored])
             if read_bytes(path, len(data) + 1) != data:
                 write_atomic(path, data)
                 changed += 1
+        removed = _remove_forgotten(store, own)
         git(folder, "add", "--all", "--", f"{MACHINES}/{store_id(store)}")
         if git(folder, "status", "--porcelain", "--", MACHINES).strip():
             git(folder, "commit", "-q", "-m", f"Sessions of {store_id(store)}")
-        if sessions:
+        if sessions or removed:
             _send(folder)
-    return Pushed(len(sessions), changed)
+    return Pushed(len(sessions), changed, removed)
+
+
+def sent_file(store: Store, stored: StoredSession) -> str:
+    """Where the bundle of a session stands in this store's folder of the repository, if it was sent."""
+    name = safe_name(f"{stored.session.harness}-{stored.session.handle}") + ENDING
+    return os.path.join(_clone(store), MACHINES, store_id(store), name)
+
+
+def sent_to(store: Store) -> str:
+    """The address of the repository; '' for none."""
+    return _address(store)
+
+
+def _remove_forgotten(store: Store, own: str) -> int:
+    """Take away the bundles of sessions that were forgotten here. One whose session is merely missing stays: a store that
+    was lost must not empty its copy."""
+    kept = {os.path.basename(sent_file(store, stored)) for stored in store.archive.sessions()}
+    removed = 0
+    for name in os.listdir(own):
+        path = os.path.join(own, name)
+        if name.endswith(ENDING) and name not in kept and _is_forgotten(store, path):
+            remove(path)
+            removed += 1
+    return removed
+
+
+def _is_forgotten(store: Store, path: str) -> bool:
+    """True if every session of a bundle was forgotten here."""
+    try:
+        heads = [one for one in unpack(read_bytes(path, MOST_FILE), path) if one["line"] == "session"]
+    except UsageError:
+        return False  # it is not ours to judge
+    return bool(heads) and all(store.archive.is_forgotten(session_hash(one["harness"], one["id"])) for one in heads)
 
 
 def pull(store: Store, workspace: str = "") -> Imported:
