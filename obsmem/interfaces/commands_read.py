@@ -28,7 +28,16 @@ from obsmem.tasks.store import Store, open_store
 
 
 def run_replay(arguments: argparse.Namespace) -> int:
-    """``replay PATH…``: parse saved transcripts, or run them through the whole pipeline."""
+    """``replay PATH…``: parse saved transcripts, or run them through the whole pipeline; with ``--policy``, sessions of the
+    store under other settings."""
+    if arguments.policy is not None:
+        from obsmem.interfaces.commands_replay import run_policy
+
+        return run_policy(arguments)
+    if arguments.workers:
+        raise UsageError("--workers goes with --policy: any other replay asks no model.")
+    if not arguments.paths:
+        raise UsageError("Give the path of a transcript or of a folder of them, or --policy and a session of the store.")
     with _standard_input(arguments.paths) as paths:
         found = [one for path in paths for one in _below(path, arguments.harness)]
         if arguments.parse_only:

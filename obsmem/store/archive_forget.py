@@ -30,7 +30,7 @@ def remove_session(archive: Archive, stored: StoredSession) -> int:
         # Copies in a fork point here; they have their own bytes and stand alone from now on.
         run("UPDATE entries SET alias=NULL WHERE alias BETWEEN ? AND ?", (low, high))
         count = run("DELETE FROM entries WHERE no BETWEEN ? AND ?", (low, high)).rowcount
-        for table in ("sides", "originals"):
+        for table in ("sides", "originals", "rewound"):
             run(f"DELETE FROM {table} WHERE entry BETWEEN ? AND ?", (low, high))
         for table in ("segments", "links", "rows"):
             run(f"DELETE FROM {table} WHERE source IN (SELECT no FROM sources WHERE session=?)", (stored.no,))

@@ -100,11 +100,11 @@ class Deliveries:
 
     def decisions(self, session: str, since: int = 0, until: int = 1 << 62) -> list[Decision]:
         """What was decided about a session between two times (milliseconds, inclusive), in order."""
+        # All columns there are: a store of an earlier version that is only read has no numbers.
         rows = self.connection.execute(
-            "SELECT session, at, what, why, numbers FROM decisions WHERE session=? AND at BETWEEN ? AND ? ORDER BY no",
-            (session, since, until),
+            "SELECT * FROM decisions WHERE session=? AND at BETWEEN ? AND ? ORDER BY no", (session, since, until)
         )
-        return [Decision(row[0], row[1], row[2], row[3], json.loads(row[4])) for row in rows]
+        return [Decision(row[1], row[2], row[3], row[4], json.loads(row[5]) if row[5:] else {}) for row in rows]
 
     def decided(self, session: str, what: str, why: str) -> int:
         """When something was decided (ms); 0 where it was not."""

@@ -40,10 +40,12 @@ POLICY = (
     "observe_after_tokens", "reflect_after_tokens", "chunk_max_tokens", "memory_max_tokens", "pool_target_tokens",
     "budget_tokens", "ungrounded", "workers",
 )  # fmt: skip
-# What is said beside a decision and is no part of it: how often it was taken, what it cost, which bytes came of it.
-_BESIDE = frozenset(
-    ["routine", "times", "first_at", "first_seq", "tokens_in", "tokens_out", "delivery", "files_changed"]
-)
+# What is said beside a decision and is no part of what was decided: how often, at what cost, which bytes came of it, and the
+# settings that it turned on (under the same policy they are the same because they are taken from it).
+_BESIDE = frozenset((
+    "routine", "times", "first_at", "first_seq", "tokens_in", "tokens_out", "delivery", "files_changed", "threshold", "target",
+    "budget", "cap",
+))  # fmt: skip
 
 
 class Totals(NamedTuple):
@@ -72,7 +74,7 @@ class Pair(NamedTuple):
 
     @property
     def equal(self) -> bool:
-        """True if the same was decided, from the same numbers."""
+        """True if the same was decided from the same numbers, whatever the settings."""
         if self.recorded is None or self.replayed is None:
             return False
         return _essence(self.recorded, self.replayed) == _essence(self.replayed, self.recorded)
