@@ -1,0 +1,16 @@
+"""What is still known after a compaction: facts by rule, arms side by side, one artefact for each run.
+
+    python -m bench.survival FOLDER|FILE … [--half development|held-out|both] [--budget 8000] [--calls 0,1,2] [--out FILE]
+
+Files are Claude Code transcripts (``.jsonl`` or ``.jsonl.gz``) with at least one real compaction. The memory is given the
+lines before the boundary and nothing else; facts and questions come from the lines around it by rules of this package, which
+shares no code with what the memory extracts (a test forbids the import). It measures what can still be *known*, by the block
+alone or with so many calls of ``search``; it says nothing about whether an agent then works better.
+
+``record``   a transcript as events, by a parser of its own
+``facts``    what a session established, by rule, and which of it the rest of the session then used
+``plants``   made-up facts spliced in at run time: superseded, revoked, never true
+``arms``     the texts that are compared, each within the budget
+``judge``    whether a text holds a fact, and holds it bound; tokens; the bootstrap
+``agent``    a rule that asks ``search`` a question and reads what it gives
+"""
