@@ -20,7 +20,7 @@ from obsmem.store.archive_raw import add_raw, archived_raw, is_sound, raw_bytes,
 from obsmem.store.memory_reductions import Reduction
 from obsmem.system.files import read_bytes, remove
 from obsmem.system.paths import session_folder
-from obsmem.system.raw_files import FOLDER, RawFile, read_raw
+from obsmem.system.raw_files import FOLDER, RawFile, find_raw, read_raw
 from obsmem.system.shortening import JOURNAL_FILE
 from obsmem.tasks.entries import whole_entry
 from obsmem.tasks.store import Store
@@ -45,8 +45,9 @@ class RawOutputs:
             return None
         own = raw_id(self._stored.session.harness, self._stored.session.id, entry.call_id)
         for id_ in dict.fromkeys([own, *_IDS.findall(entry.text[-FOOTER:])]):
-            waiting = self._waiting(id_, entry.call_id)
             source = archived_raw(self._store.archive, self._stored.no, id_, entry.call_id)
+            named = id_ in entry.text and source is None
+            waiting = self._waiting(id_, entry.call_id, named=named)
             if waiting is None and (source is None or source.offset == 0):
                 continue
             if waiting is not None and id_ not in entry.text and _holds(entry.text, waiting.data):
@@ -55,9 +56,11 @@ class RawOutputs:
             return self._tie(entry, id_, waiting)
         return None
 
-    def _waiting(self, id_: str, call_id: str) -> RawFile | None:
+    def _waiting(self, id_: str, call_id: str, *, named: bool) -> RawFile | None:
         path = os.path.join(self._folder, FOLDER, id_)
         found = read_raw(path) if os.path.exists(path) else None
+        if found is None and named:  # the same transcript, by another path
+            found = find_raw(self._store.home, id_)
         return found if found is not None and found.call_id == call_id else None
 
     def _tie(self, entry: Entry, id_: str, waiting: RawFile | None) -> Entry:
