@@ -128,7 +128,7 @@ def replay_stored(
             replayed = scratch.memory.decisions(handle)
             totals = _totals(scratch, run.stored, replayed)
             reused = run.recorded.reused
-    mine = [one for one in decisions if one.what in REPLAYED]
+    mine = _merged([one for one in decisions if one.what in REPLAYED])
     return Compared(
         stored, dict(policy), tuple(_align(mine, replayed)), _totals(store, stored, mine), totals,
         Counter(one.what for one in decisions if one.what not in REPLAYED), was_recorded, reused,
@@ -219,6 +219,17 @@ def _essence(one: Decision, other: Decision) -> tuple[Any, ...]:
     if numbers.get("worker", BY_RULE) != BY_RULE:
         numbers.pop("rejected", None)
     return one.what, one.why, numbers
+
+
+def _merged(decisions: Sequence[Decision]) -> list[Decision]:
+    """Routine decisions as they would stand if no others had been taken but these: of each kind in a row only the newest."""
+    kept: list[Decision] = []
+    for one in decisions:
+        if one.numbers.get("routine"):
+            start = max((n for n, old in enumerate(kept, 1) if not old.numbers.get("routine")), default=0)
+            kept[start:] = [old for old in kept[start:] if (old.what, old.why) != (one.what, one.why)]
+        kept.append(one)
+    return kept
 
 
 def _align(recorded: Sequence[Decision], replayed: Sequence[Decision]) -> list[Pair]:
