@@ -6,7 +6,7 @@ would become part of the summariser's instructions.
 
 from __future__ import annotations
 
-from obsmem.core.hooks import HookAnswer, HookEvent, text_of, write_json
+from obsmem.core.hooks import HookAnswer, HookEvent, ToolOutput, text_of, write_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 NAME = "claude-code"
 KEEPS_BLOCK = False
+STATUS_SECONDS = 3.0  # it gives a status line 5
 
 EVENTS: Mapping[str, str] = {
     "Stop": "turn_end",
@@ -24,7 +25,11 @@ EVENTS: Mapping[str, str] = {
     "SessionStart": "session_start",
     "SessionEnd": "session_end",
     "UserPromptSubmit": "prompt",
+    "statusLine": "status",  # no event: what the settings run for the line below the prompt
+    "PostToolUse": "tool_result",
 }
+SHELL = "Bash"
+_WITHOUT_WORDS = ("interrupted", "isImage", "backgroundTaskId")  # of a response: not all of what a command printed
 # The events whose output reaches the model. PreCompact's would become part of the summariser's instructions.
 CONTEXT_EVENTS = ("SessionStart", "UserPromptSubmit")
 _SOURCE_FIELDS = ("source", "trigger", "reason")
@@ -41,6 +46,7 @@ def read_event(event: str, payload: Mapping[str, Any]) -> HookEvent:
         cwd=text_of(payload, "cwd"),
         source=next((value for name in _SOURCE_FIELDS if (value := text_of(payload, name))), ""),
         agent_id=text_of(payload, "agent_id"),
+        focus=text_of(payload, "custom_instructions"),
     )
 
 
@@ -52,3 +58,37 @@ def answer(event: HookEvent, answer: HookAnswer) -> str:
     if answer.context:
         output["hookSpecificOutput"] = {"hookEventName": event.name, "additionalContext": answer.context}
     return write_json(output) if output else ""
+
+
+def read_output(payload: Mapping[str, Any]) -> ToolOutput | None:
+    """What the shell tool printed, where it may be replaced: not a sub-agent's, nor what is no whole text.
+
+    The event comes only for a command that succeeded, or whose status the program explains (``returnCodeInterpretation``). Of
+    an output over 30,000 characters the payload has the beginning, and the path of the file with the whole."""
+    response = payload.get("tool_response")
+    given = payload.get("tool_input")
+    if payload.get("tool_name") != SHELL or not isinstance(response, dict) or text_of(payload, "agent_id"):
+        return None
+    if any(response.get(name) for name in _WITHOUT_WORDS):
+        return None
+    printed, errors = text_of(response, "stdout"), text_of(response, "stderr")
+    size = response.get("persistedOutputSize")
+    return ToolOutput(
+        text_of(payload, "tool_use_id"),
+        text_of(given, "command"),
+        f"{printed}\n{errors}" if printed and errors else printed or errors,
+        1 if response.get("returnCodeInterpretation") else 0,
+        text_of(response, "persistedOutputPath"),
+        size if isinstance(size, int) else 0,
+    )
+
+
+def replace_output(payload: Mapping[str, Any], text: str) -> str:
+    """The JSON that puts ``text`` in the place of a shell's output. Without the path of the file that holds a long one, since the
+    program would show that in place of our words; a replacement that has not the response's shape is ignored."""
+    response: Mapping[str, Any] = payload["tool_response"]
+    kept = {name: value for name, value in response.items() if isinstance(value, (bool, str))}
+    for name in ("persistedOutputPath", "persistedOutputSize"):
+        kept.pop(name, None)
+    output = {**kept, "stdout": text, "stderr": ""}
+    return write_json({"hookSpecificOutput": {"hookEventName": "PostToolUse", "updatedToolOutput": output}})

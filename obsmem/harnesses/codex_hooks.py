@@ -5,7 +5,7 @@ Invariant: an answer is valid for its event, or empty, which every event accepts
 
 from __future__ import annotations
 
-from obsmem.core.hooks import HookAnswer, HookEvent, text_of, write_json
+from obsmem.core.hooks import HookAnswer, HookEvent, ToolOutput, text_of, write_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 NAME = "codex"
 KEEPS_BLOCK = False
+STATUS_SECONDS = 0.0
 
 EVENTS: Mapping[str, str] = {
     "Stop": "turn_end",
@@ -53,3 +54,13 @@ def answer(event: HookEvent, answer: HookAnswer) -> str:
     if answer.context:
         output["hookSpecificOutput"] = {"hookEventName": event.name, "additionalContext": answer.context}
     return write_json(output) if output else ""
+
+
+def read_output(payload: Mapping[str, Any]) -> ToolOutput | None:
+    """Nothing: Codex takes no other output in the place of a tool's."""
+    return None
+
+
+def replace_output(payload: Mapping[str, Any], text: str) -> str:
+    """Nothing, for the same reason."""
+    return ""

@@ -5,7 +5,7 @@ Invariant: an answer is always an object, since Cursor wants one where there is 
 
 from __future__ import annotations
 
-from obsmem.core.hooks import HookAnswer, HookEvent, text_of, write_json
+from obsmem.core.hooks import HookAnswer, HookEvent, ToolOutput, text_of, write_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 NAME = "cursor"
 KEEPS_BLOCK = False
+STATUS_SECONDS = 1.2  # it gives a status line 2
 
 EVENTS: Mapping[str, str] = {
     "sessionStart": "session_start",
@@ -22,6 +23,7 @@ EVENTS: Mapping[str, str] = {
     "sessionEnd": "session_end",
     "postToolUse": "prompt",
     "beforeSubmitPrompt": "other",
+    "statusLine": "status",  # no event: what the command line's config runs for the line above the prompt
 }
 
 
@@ -46,3 +48,13 @@ def answer(event: HookEvent, answer: HookAnswer) -> str:
     if answer.context and event.kind in ("session_start", "prompt"):
         return write_json({"additional_context": answer.context})
     return "{}"
+
+
+def read_output(payload: Mapping[str, Any]) -> ToolOutput | None:
+    """Nothing: Cursor takes no other output in the place of a shell's."""
+    return None
+
+
+def replace_output(payload: Mapping[str, Any], text: str) -> str:
+    """Nothing, for the same reason."""
+    return ""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 
-from obsmem.core.hooks import HookAnswer, HookEvent, text_of, write_json
+from obsmem.core.hooks import HookAnswer, HookEvent, ToolOutput, text_of, write_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,14 +16,17 @@ if TYPE_CHECKING:
 
 NAME = "opencode"
 KEEPS_BLOCK = True
+STATUS_SECONDS = 0.0
 
 EVENTS: Mapping[str, str] = {
     "session.created": "session_start",
     "session.resumed": "session_start",  # our plugin's own word: a session that it sees for the first time
     "session.idle": "turn_end",
+    "chat.message": "prompt",
     "experimental.session.compacting": "before_compact",
     "session.deleted": "session_end",
     "session.compacted": "other",
+    "tool.execute.after": "tool_result",
 }
 
 
@@ -75,5 +78,25 @@ def _default_database() -> str:
 
 
 def answer(event: HookEvent, answer: HookAnswer) -> str:
-    """Our answer as our plugin reads it: ``{"context": …}``, or '' for nothing."""
-    return write_json({"context": answer.context}) if answer.context else ""
+    """Our answer as our plugin reads it: ``{"context": …, "notice": …}``, or '' for nothing."""
+    said = {"context": answer.context, "notice": answer.notice}
+    return write_json({name: text for name, text in said.items() if text}) if any(said.values()) else ""
+
+
+def read_output(payload: Mapping[str, Any]) -> ToolOutput | None:
+    """What the shell tool printed, as our plugin hands it on: beside the names of every call ``callID``, ``command``, ``output``,
+    ``exit``, and ``path`` and ``size`` of the file with the whole, where OpenCode cut it."""
+    exit_code, size = payload.get("exit"), payload.get("size")
+    return ToolOutput(
+        text_of(payload, "callID"),
+        text_of(payload, "command"),
+        text_of(payload, "output"),
+        exit_code if isinstance(exit_code, int) else None,
+        text_of(payload, "path"),
+        size if isinstance(size, int) else 0,
+    )
+
+
+def replace_output(payload: Mapping[str, Any], text: str) -> str:
+    """Our answer as our plugin reads it: ``{"output": …}``."""
+    return write_json({"output": text})

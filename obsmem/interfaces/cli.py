@@ -1,8 +1,9 @@
 """The command line: one parser, one table from command to function, one place where failures become sentences.
 
 Commands: install, uninstall, setup, doctor · replay, try, demo, ingest, sync · recall, sessions, show, notes, block,
-status, usage, config · search, get, around, tool, timeline, file · handoff, rotate, resume, export, import, remote ·
-pin, unpin, pins, note · fork · mcp · forget, fsck, index, hooks, maintain. ``hook`` is not here: it never loads this
+status, statusline, usage, config · search, get, around, tool, timeline, file, reduce · handoff, rotate, resume, run, export, import,
+remote ·
+pin, unpin, pins, note · fork · explain · mcp · forget, fsck, index, hooks, maintain. ``hook`` is not here: it never loads this
 module.
 """
 
@@ -18,10 +19,14 @@ from typing import TYPE_CHECKING, Any
 from obsmem import __version__
 from obsmem.core.errors import ObsmemError
 from obsmem.interfaces.arguments_agent import add_serving
+from obsmem.interfaces.arguments_explain import add_explaining, add_policy
 from obsmem.interfaces.arguments_export import add_export
 from obsmem.interfaces.arguments_fix import add_fixing
 from obsmem.interfaces.arguments_fork import add_forking
 from obsmem.interfaces.arguments_look import add_looking
+from obsmem.interfaces.arguments_pressure import add_status_line, add_watching
+from obsmem.interfaces.arguments_reduce import add_reducing
+from obsmem.interfaces.arguments_run import add_run, split_run
 from obsmem.interfaces.arguments_search import add_search
 from obsmem.interfaces.arguments_windows import add_windows
 from obsmem.interfaces.report import make_streams_safe
@@ -52,7 +57,8 @@ def main(arguments: list[str] | None = None) -> int:
         )
         return 1
     make_streams_safe()
-    options = build_parser(words[0] if words else "").parse_args(words)
+    words, others = split_run(words)
+    options = build_parser(words[0] if words else "").parse_args(words, argparse.Namespace(others=others))
     try:
         if options.command not in (*NEEDS_NO_PACKAGES, "mcp"):  # a server writes nothing unasked
             _record_interpreter()
@@ -227,6 +233,10 @@ def _add_installing(commands: Commands, _: Add) -> None:
     install.add_argument("--dry-run", action="store_true", help="only show what would change")
     install.add_argument("--allow-recall", action="store_true", help="let the agent run recall without asking")
     install.add_argument("--no-mcp", action="store_true", help="do not register the server of the agent's tools")
+    install.add_argument(
+        "--statusline", action=argparse.BooleanOptionalAction, help="show a status line, behind your own if you have one"
+    )
+    install.add_argument("--reduce", action="store_true", help="let long outputs be shortened (config: reduce)")
     install.add_argument("--rule", action="store_true", help="keep the block in a rule file of this folder, too")
     install.add_argument("--yes", action="store_true", help="do not ask")
     uninstall = _add(commands, "uninstall", "commands_install", "take the hooks out again; what is kept stays")
@@ -242,8 +252,9 @@ def _add_reading(commands: Commands, _: Add) -> None:
         commands, "replay", "commands_read", "run saved transcripts through the whole pipeline in a throw-away store"
     )
     replay.add_argument(
-        "paths", nargs="+", metavar="PATH", help="a transcript, a folder of them, or - for standard input"
+        "paths", nargs="*", metavar="PATH", help="a transcript, a folder of them, or -; with --policy a session of the store"
     )
+    add_policy(replay)
     replay.add_argument("--harness", default="", help="the harness that wrote them, where content does not tell")
     replay.add_argument(
         "--parse-only", action="store_true", help="only count: bytes, lines, entries, reasons, tokens, compactions"
@@ -311,7 +322,8 @@ def _add_showing(commands: Commands, _: Add) -> None:
     block = _add(commands, "block", "commands_show", "print the block that the model would get now")
     _add_session(block)
     block.add_argument("--budget", type=_budget, metavar="TOKENS", help="tokens of the block")
-    _add(commands, "status", "commands_show", "how much is kept, how far behind the observer is")
+    add_watching(_add(commands, "status", "commands_show", "how much is kept, how far behind the observer is"))
+    add_status_line(commands, _add)
     usage = _add(commands, "usage", "commands_usage", "what models were asked, and what it took")
     usage.add_argument("--ask-again", action="store_true", help="first end whatever keeps a model from being asked")
     usage.add_argument("--days", type=int, default=7, metavar="N", help="how many days back (7)")
@@ -348,8 +360,8 @@ def _add_care(commands: Commands, _: Add) -> None:
 
 # Every group of commands, in the order of the help; and the commands that agents call often, each with its own group.
 _ALL = (
-    _add_installing, _add_reading, _add_recall, _add_showing, add_search, add_looking, add_windows, add_export, _add_care,
-    add_fixing, add_forking, add_serving,
+    _add_installing, _add_reading, _add_recall, _add_showing, add_search, add_looking, add_windows, add_run, add_export, _add_care,
+    add_fixing, add_forking, add_reducing, add_explaining, add_serving,
 )  # fmt: skip
 _OFTEN = {
     "recall": (_add_recall,), "search": (add_search,), "maintain": (_add_care,),

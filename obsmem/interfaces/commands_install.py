@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import os
 import shutil
+from collections.abc import Iterator
 from typing import Any
 
 from obsmem.core.errors import ObsmemError, UsageError
@@ -23,6 +24,7 @@ from obsmem.tasks.called import command
 from obsmem.tasks.doctor import diagnose, exit_status
 from obsmem.tasks.finding import BROKEN, GOOD
 from obsmem.tasks.install import Plan
+from obsmem.tasks.shortening import compile_settings
 from obsmem.tasks.try_hooks import Trial, try_hooks
 
 QUIET_SECONDS = 30.0  # a maintainer that a hook started just now is done by then
@@ -43,6 +45,7 @@ def run_install(arguments: argparse.Namespace) -> int:
     if arguments.rule and not any(load(name).rule_file("", "")[0] for name in names):
         having = ", ".join(name for name in REGISTRY if load(name).rule_file("", "")[0])
         raise UsageError(f"--rule is for {having}: the hooks of {' and '.join(names)} need no rule file.")
+    _check_status_line(names, project, arguments.statusline)
     plans, failed = _plan(home, names, project, arguments)
     if not arguments.json:
         _show(plans)
@@ -62,11 +65,39 @@ def run_install(arguments: argparse.Namespace) -> int:
             failed[plan.harness] = str(error)
             continue
         done.append(_finish(home, plan, project, quiet=arguments.json))
+    config = configuration.load(project)
+    compile_settings(home, config)
+    if arguments.reduce and not arguments.json:
+        for line in _about_shortening([plan.harness for plan in plans], config["reduce"] == "on"):
+            say(line)
     if done and not arguments.json:
         say(f"observer: {_observer()}")
         if not arguments.no_mcp and (lack := environment.lacks_mcp()):
             say(f"no tools for the agent were registered: {lack}; then run install again")
     return _report(arguments.json, done, failed)
+
+
+def _about_shortening(names: list[str], is_on: bool) -> Iterator[str]:
+    """What ``--reduce`` comes to for these harnesses."""
+    for name in names:
+        if load(name).SHORTENS:
+            yield f"{name}: outputs stay as they are: {load(name).SHORTENS}"
+    if not is_on and not all(load(name).SHORTENS for name in names):
+        yield f"next: write 'reduce: on' into {configuration.user_file()}, then run: {command()} config"
+
+
+def _check_status_line(names: list[str], project: str, wanted: bool | None) -> None:
+    """Raises UsageError where no harness named has a place for the status line that is asked for."""
+    if not wanted:
+        return
+    if project:
+        raise UsageError("--statusline goes into your own settings, not into a project's. Run it without --project.")
+    if not any(load(name).STATUS_SECONDS for name in names):
+        having = ", ".join(name for name in REGISTRY if load(name).STATUS_SECONDS)
+        raise UsageError(
+            f"--statusline is for {having}: {' and '.join(names)} can show none. "
+            "'observational-memory status --watch' shows the same in a terminal of its own."
+        )
 
 
 def _plan(
@@ -78,6 +109,8 @@ def _plan(
         "allow_recall": arguments.allow_recall,
         "rule_project": os.getcwd() if arguments.rule else "",
         "with_server": with_server,
+        "status_line": arguments.statusline,
+        "reduce": arguments.reduce,
     }
     for name in names:
         try:
@@ -92,6 +125,8 @@ def _show(plans: list[Plan]) -> None:
         for change in plan.all_changes:
             if change.before != change.after:
                 say(installing.difference(change))
+        if plan.gone:
+            say(f"everything of ours goes out of {plan.gone}")
         for one in plan.skills:
             if one.is_needed:
                 say(f"a command file for {plan.harness}: {one.path}")
@@ -119,6 +154,8 @@ def _finish(home: str, plan: Plan, project: str, *, quiet: bool) -> dict[str, An
             say(f"  ! the agent's tools are not registered: {plan.no_server}")
         for way in load(plan.harness).other_ways(installing.user_home(), os.getcwd()):
             say(f"  ! also called by {way}: keep one of the two, or each block comes twice")
+        if plan.status_line:
+            say("  the status line is on; 'install --no-statusline' takes it out")
         if plan.rule_file:
             say(f"  ! {plan.rule_file.path} will quote conversations: keep it out of version control")
         if step := _next_step(plan, project):
@@ -161,6 +198,7 @@ def _value(plan: Plan, what: str) -> dict[str, Any]:
         "recall_allowed": plan.recall,
         "server": plan.server,
         "no_server": plan.no_server,
+        "status_line": plan.status_line,
         "skills": [{"path": one.path, "left_alone": one.foreign} for one in plan.skills],
     }
 

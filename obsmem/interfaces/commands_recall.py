@@ -18,6 +18,9 @@ from obsmem.tasks.resolve import find, neighbours
 from obsmem.tasks.store import Store, open_store
 from obsmem.tasks.whole_outputs import find_whole
 
+WHOLE_BUDGET = 8_000  # tokens of a whole output that are printed unless somebody says how many
+DEFAULT_BUDGET = recall.DEFAULT_BUDGET
+
 
 def run_recall(arguments: argparse.Namespace) -> int:
     """``recall ID``: a note or reflection, its evidence, and the exact entries behind it."""
@@ -29,6 +32,8 @@ def run_recall(arguments: argparse.Namespace) -> int:
             sys.stdout.buffer.write(find_whole(store, name).data)
             sys.stdout.buffer.flush()
             return 0
+        if is_raw_id(name) and arguments.budget == DEFAULT_BUDGET:
+            arguments.budget = WHOLE_BUDGET  # whoever asks for the rest of an output wants all of it
         found = find(store, name)
         if arguments.raw:
             return _write_raw(store, found, as_json=arguments.json)

@@ -28,6 +28,7 @@ from obsmem.tasks.observe import observe_clock
 from obsmem.tasks.remember import remember
 from obsmem.tasks.resolve import find_session, sources_of
 from obsmem.tasks.rotation import chains, lineage
+from obsmem.tasks.shortening import compile_settings
 from obsmem.tasks.store import ARCHIVE, INDEX, MEMORY, Store, open_store
 
 SHOWN = 500  # characters of an entry that ``show`` prints
@@ -178,6 +179,10 @@ def run_block(arguments: argparse.Namespace) -> int:
 
 def run_status(arguments: argparse.Namespace) -> int:
     """``status``: how much is kept, how far behind the observer is, when it last worked."""
+    if arguments.watch:
+        from obsmem.interfaces.commands_watch import watch
+
+        return watch(arguments)
     home = data_home()
     with open_store(readonly=True) as store:
         value = _status_value(store, home)
@@ -276,6 +281,8 @@ def _status_value(store: Store, home: str) -> dict[str, Any]:
 def run_config(arguments: argparse.Namespace) -> int:
     """``config``: every key with its value; with ``--origin`` where it came from and what it means."""
     config = configuration.load(os.getcwd())
+    if os.path.isdir(data_home()):
+        compile_settings(data_home(), config)  # hooks read no configuration: from now on they keep to this one
     if arguments.json:
         say_json(
             {

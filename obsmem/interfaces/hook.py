@@ -12,8 +12,9 @@ import os
 import time
 
 from obsmem.harnesses import PROMPTS, REGISTRY, TURN_ENDS, is_foreign, load_hooks
+from obsmem.system.files import remove
 from obsmem.system.paths import data_home, session_folder
-from obsmem.system.state import OPEN_FILE, read_state, switched_off
+from obsmem.system.state import OPEN_FILE, SEEN_FILE, WARNING_FILE, read_state, switched_off
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,9 +28,12 @@ LIMITS = {
     "session_start": 15,
     "before_compact": 50,
     "session_end": 1,
+    "status": 4,
+    "tool_result": 8,
 }  # seconds, whole hook
 COMPACT_SECONDS = 20.0  # the maintainer before a compaction is killed then
 ALARM = 14  # SIGALRM; the module signal costs more than the rest of this hook
+_about: list[str] = []  # the folder of the session that this hook is about, for the log
 
 
 def run(arguments: list[str], script: str) -> int:
@@ -37,6 +41,7 @@ def run(arguments: list[str], script: str) -> int:
     started = time.monotonic()
     home = data_home()
     name = " ".join(arguments[:2])
+    _about.clear()
     try:
         outcome = _run(home, arguments, script)
     except BaseException as error:
@@ -45,7 +50,8 @@ def run(arguments: list[str], script: str) -> int:
     if outcome:
         from obsmem.system import log  # not at the top, nor is what else most turns do not need
 
-        log.write(home, "hook", name=name, outcome=outcome, ms=int((time.monotonic() - started) * 1000))
+        ms = int((time.monotonic() - started) * 1000)
+        log.write(home, "hook", name=name, outcome=outcome, ms=ms, **log.session_field(_about))
     return 0
 
 
@@ -62,18 +68,31 @@ def _run(home: str, arguments: list[str], script: str) -> str:
     module = load_hooks(harness)
     kind = module.EVENTS.get(event, "other")
     _set_alarm(LIMITS.get(kind, 5))
+    if kind == "status":
+        return _show_status(home, module)
     payload = read_payload()
     what = module.read_event(event, payload)
     if what.kind == "other" or is_foreign(harness, payload, os.environ) or switched_off(home, what.cwd):
         return ""
     folder = session_folder(home, harness, what.transcript, what.session_id)
+    _about.append(folder)
     if read_state(folder).off:
         return "off"
     work = [harness, "--transcript", what.transcript, "--session", what.session_id, "--cwd", what.cwd]
     text = outcome = ""
+    if what.kind == "tool_result":
+        from obsmem.interfaces.hook_reduce import shorten_output
+
+        text, outcome = shorten_output(home, script, module, what, payload, folder)
+        _print(text)
+        return outcome
+    if what.kind in ("before_compact", "session_start") and what.source != "resume":
+        remove(os.path.join(folder, SEEN_FILE))  # what was given may not stand in the context any more
     if what.kind == "before_compact":
         from obsmem.system import process
+        from obsmem.system.focus import keep_focus
 
+        keep_focus(folder, what.focus)
         status = process.run(home, script, ["maintain", *work, "--before-compact"], COMPACT_SECONDS)
         outcome = "killed" if status is None else f"exit-{status}"
         if module.KEEPS_BLOCK:
@@ -88,6 +107,16 @@ def _run(home: str, arguments: list[str], script: str) -> str:
         text, outcome = block_for_start(home, script, module, what, folder, work, _part(arguments))
     _answer(module, what, text)
     return outcome
+
+
+def _show_status(home: str, module: Hooks) -> str:
+    """Print the status line, with the user's own before it."""
+    from obsmem.interfaces.hook_statusline import status_lines
+
+    text = status_lines(home, module, read_input())
+    if text:
+        _print(text + "\n")
+    return ""
 
 
 def _start_maintainer(home: str, script: str, folder: str, work: list[str]) -> str:
@@ -109,30 +138,34 @@ def _start_maintainer(home: str, script: str, folder: str, work: list[str]) -> s
 
 
 def _answer_prompt(home: str, harness: str, event: str) -> str:
-    """Give what a delivery still owes to the model, which a file says; where there is none, nothing is loaded."""
+    """Give what a delivery still owes to the model, and a warning, which files say; where there is none, nothing is loaded."""
     _, session_key, transcript_key, folder_key, nothing, _ = TURN_ENDS[harness]
     payload = read_payload()
     if is_foreign(harness, payload, os.environ):
         return ""
     session_id, transcript, cwd = (_text(payload.get(key)) for key in (session_key, transcript_key, folder_key))
     folder = session_folder(home, harness, transcript, session_id)
+    _about.append(folder)
     owed = os.path.exists(os.path.join(folder, PROMPTS[harness][1]))
-    if not owed or switched_off(home, cwd) or read_state(folder).off:
+    warned = os.path.exists(os.path.join(folder, WARNING_FILE))
+    if not (owed or warned) or switched_off(home, cwd) or read_state(folder).off:
         _print(nothing)
         return ""
-    from obsmem.interfaces.hook_delivery import block_for_prompt
+    from obsmem.interfaces.hook_delivery import told_at_prompt
 
     module = load_hooks(harness)
-    text = block_for_prompt(module, folder)
-    _answer(module, module.read_event(event, payload), text)
+    what = module.read_event(event, payload)
+    text, notice = told_at_prompt(module, what, folder)
+    _answer(module, what, text, notice)
     return "given" if text else ""
 
 
-def _answer(module: Hooks, what: HookEvent, text: str) -> None:
+def _answer(module: Hooks, what: HookEvent, text: str, notice: str = "") -> None:
     from obsmem.core.hooks import HookAnswer
     from obsmem.system.notice import take_notice  # not at the top: a turn's end has nothing to tell
 
-    notice = take_notice(data_home(), module.NAME) if what.kind == "session_start" else ""
+    if what.kind == "session_start":
+        notice = take_notice(data_home(), module.NAME)
     _print(module.answer(what, HookAnswer(text, notice)))
 
 
@@ -155,6 +188,7 @@ def _end_turn(home: str, harness: str, script: str) -> str:
     if not transcript or switched_off(home, cwd):
         return ""  # a payload that names no transcript (an ephemeral session, a broken one) leaves nothing to read
     folder = session_folder(home, harness, transcript, session_id)
+    _about.append(folder)
     state = read_state(folder)
     if state.off:
         return ""
@@ -174,7 +208,12 @@ def _end_turn(home: str, harness: str, script: str) -> str:
 
 
 def read_payload() -> dict[str, object]:
-    """The hook's JSON from standard input: bounded, BOMs skipped, {} where it is no object."""
+    """The hook's JSON from standard input."""
+    return parse_payload(read_input())
+
+
+def read_input() -> bytes:
+    """What stands on standard input, bounded."""
     pieces, size = [], 0
     while size < PAYLOAD_LIMIT:
         piece = os.read(0, 1 << 16)
@@ -182,7 +221,12 @@ def read_payload() -> dict[str, object]:
             break
         pieces.append(piece)
         size += len(piece)
-    text = b"".join(pieces).decode("utf-8", "replace").lstrip("\ufeff \t\r\n")
+    return b"".join(pieces)
+
+
+def parse_payload(data: bytes) -> dict[str, object]:
+    """A harness's JSON: BOMs skipped, {} where it is no object."""
+    text = data.decode("utf-8", "replace").lstrip("\ufeff \t\r\n")
     value = parse_json(text) if text else None
     return value if isinstance(value, dict) else {}
 

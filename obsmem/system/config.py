@@ -106,6 +106,36 @@ KEYS: dict[str, tuple[Any, dict[str, Any], str]] = {
         },
         "a server that makes vectors of words for searches: url and model, key_env where it wants a key; null: none",
     ),
+    "warn_at": (
+        [0.72, 0.9],
+        {"type": "array", "items": {"type": "number", "minimum": 0.05, "maximum": 1}},
+        "parts of the way to the harness's own compaction at which user and agent are warned, once a window; empty: never",
+    ),
+    "reduce": (
+        "off",
+        {"enum": ["off", "on"]},
+        "shorten long outputs of shell commands before the model sees them; the whole is kept first",
+    ),
+    "reduce_minimum_bytes": (
+        2_000,
+        {"type": "integer", "minimum": 500},
+        "bytes below which an output is never shortened",
+    ),
+    "reduce_off": (
+        [],
+        {"type": "array", "items": {"type": "string"}},
+        "rules of shortening that are not used; 'reduce --rules' lists them",
+    ),
+    "reduce_exclude": (
+        [],
+        {"type": "array", "items": {"type": "string"}},
+        "globs of commands whose outputs are never shortened",
+    ),
+    "view": (
+        "full",
+        {"enum": ["full", "thin"]},
+        "old tool results in requests that our plugin sees: whole, or masked, the oldest first, where room is short",
+    ),
     "start_index": (True, {"type": "boolean"}, "tell a new session what is kept of its workspace"),
     "off": (False, {"type": "boolean"}, "switch memory off"),
 }
@@ -115,6 +145,7 @@ KEYS: dict[str, tuple[Any, dict[str, Any], str]] = {
 USERS_OWN = (
     "workers", "prefer_session_model", "worker_calls_per_day", "worker_tokens_per_day", "worker_retry_minutes", "upgrade",
     "mask", "exclude", "retention_days", "retention_keep", "mcp_scope", "embeddings",
+    "reduce", "reduce_minimum_bytes", "reduce_off", "reduce_exclude", "view",
 )  # fmt: skip
 
 
@@ -190,6 +221,11 @@ def override(config: Config, changes: Mapping[str, Any], origin: str) -> Config:
     """The same configuration with some values replaced, checked. Raises ConfigError."""
     _validate(dict(changes), origin)
     return Config({**config.values, **changes}, {**config.origins, **dict.fromkeys(changes, origin)}, config.ignored)
+
+
+def read_value(text: str, origin: str) -> Any:
+    """The value that a text stands for, as it would in a config file. Raises ConfigError."""
+    return _parse_yaml(text, origin)
 
 
 def _project_file(folder: str) -> list[str]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import difflib
 import os
 import shutil
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from obsmem.core import jsonc
@@ -51,7 +52,8 @@ READING_TOOLS = ["recall", "search", "file", "timeline", "get", "around", "tool"
 class Plan(NamedTuple):
     """What an install would do for one harness. ``config`` is the hook config; ``recall`` says whether a rule allows it;
     ``rule_file`` is the file for the block, of the folder ``project``, where that was asked for. ``server`` is the file that
-    registers the server of the agent's tools, '' where it is not to be, ``no_server`` why it cannot be."""
+    registers the server of the agent's tools, '' where it is not to be, ``no_server`` why it cannot be; ``status_line``: ours
+    stands in the user's settings; ``gone`` is a file that is to hold nothing of ours any more, '' for none."""
 
     harness: str
     changes: tuple[Change, ...]
@@ -62,6 +64,8 @@ class Plan(NamedTuple):
     server: str = ""
     no_server: str = ""
     skills: tuple[SkillFile, ...] = ()
+    status_line: bool = False
+    gone: str = ""
 
     @property
     def all_changes(self) -> tuple[Change, ...]:
@@ -71,7 +75,8 @@ class Plan(NamedTuple):
     @property
     def is_needed(self) -> bool:
         """False where everything is in place."""
-        return any(change.is_needed for change in self.all_changes) or any(one.is_needed for one in self.skills)
+        changed = any(change.is_needed for change in self.all_changes) or any(one.is_needed for one in self.skills)
+        return changed or bool(self.gone)
 
 
 def user_home() -> str:
@@ -95,8 +100,20 @@ def detect() -> list[str]:
 
 def expected_config(home: str, harness: str) -> dict[str, Any]:
     """The hook config of a harness with this data folder's launcher in it."""
+    return load(harness).hook_config(_with_launcher(home))
+
+
+def shortens(home: str, harness: str, project: str = "") -> bool:
+    """True if the user's or the project's config of a harness has the handler that shortens outputs."""
+    module = load(harness)
+    part = module.reduce_config(_with_launcher(home))
+    return bool(part) and any(_has_rule(home, [(module.config_file(user_home(), at), part)]) for at in ("", project))
+
+
+def _with_launcher(home: str) -> Callable[[str], str]:
+    """What makes of a hook's words the command that runs it."""
     launcher = quoted(launcher_path(home))
-    return load(harness).hook_config(lambda words: f"{launcher} {words}")
+    return lambda words: f"{launcher} {words}"
 
 
 def plan_install(
@@ -107,9 +124,13 @@ def plan_install(
     allow_recall: bool = False,
     rule_project: str = "",
     with_server: bool = True,
+    status_line: bool | None = None,
+    reduce: bool = False,
 ) -> Plan:
     """Work out what installing changes, and change nothing. ``project`` is a folder, '' for the user's own config;
     ``rule_project`` is one whose rule file is to hold the block, '' for none; ``with_server`` registers the server.
+    ``status_line`` puts ours into the user's settings, or takes it out; None leaves it as it is. ``reduce`` registers what
+    shortens outputs, where the harness lets a handler do that.
 
     Raises ObsmemError where it cannot be done.
     """
@@ -118,9 +139,18 @@ def plan_install(
     if not path:
         raise ObsmemError(f"This copy has nothing to install for {harness}. Install from a checkout of the project.")
     config = expected_config(home, harness)
+    part = module.reduce_config(_with_launcher(home))
+    if part and (reduce or _has_rule(home, [(path, part)])):  # once asked for, it stays so
+        config = {**config, "hooks": {**config["hooks"], **part["hooks"]}}
     rules = _rules(home, harness, project, with_server=with_server)
     is_allowed = bool(rules) and (allow_recall or _has_rule(home, rules))  # once allowed, it stays so
-    parts = [(path, config), *(rules if is_allowed else [])]
+    lines = [] if project else _status_line(home, harness)
+    has_line = bool(lines) and (_has_rule(home, lines) if status_line is None else status_line)
+    parts = [(path, config), *(rules if is_allowed else []), *(lines if has_line else [])]
+    gone = ""
+    if status_line is False and _has_rule(home, lines):
+        # Where nothing else of ours stands in its file, that becomes again what it was.
+        gone = next((file for file, _ in lines if file not in [name for name, _ in parts]), "")
     server, entry = module.mcp_config(user_home(), project, APP, server_path(home)) if with_server else ("", {})
     refused = ""
     try:
@@ -132,7 +162,14 @@ def plan_install(
         server, refused = "", str(error)
     rule_file = plan_rule_file(home, harness, rule_project) if rule_project else None
     skills = plan_skills(home, harness, user_home(), project)
-    return Plan(harness, changes, config, is_allowed, rule_file, rule_project, server, refused, skills)
+    return Plan(harness, changes, config, is_allowed, rule_file, rule_project, server, refused, skills, has_line, gone)
+
+
+def _status_line(home: str, harness: str) -> list[tuple[str, dict[str, Any]]]:
+    """The file and the entry of our status line; nothing where a harness has no place for one."""
+    command = f"{quoted(launcher_path(home))} hook {harness} statusLine"
+    path, entry = load(harness).status_config(user_home(), command)
+    return [(path, entry)] if path else []
 
 
 def _rules(home: str, harness: str, project: str, *, with_server: bool) -> list[tuple[str, dict[str, Any]]]:
@@ -180,6 +217,8 @@ def carry_out(home: str, plan: Plan) -> None:
         if plan.rule_file and plan.rule_file.is_needed:
             make_rule_file(home, plan.harness, plan.project, plan.rule_file)
         write_skills(home, plan.harness, plan.skills)
+        if plan.gone:
+            take_back(home, plan.harness, plan.gone)
     except (ObsmemError, OSError):
         for change, old in reversed(done):
             undo_change(home, plan.harness, change, old)
@@ -206,6 +245,7 @@ def uninstall(home: str, harness: str, project: str = "") -> list[tuple[str, str
         paths.append(module.recall_rule(user_home(), where, "")[0])
         paths.append(module.mcp_config(user_home(), where, APP, "")[0])
         paths.append(module.mcp_rule(user_home(), where, APP, [])[0])
+    paths.append(module.status_config(user_home(), "")[0])
     whole = [os.path.realpath(path) for path in paths if path]
     known = records(home, harness)
     done = remove_skills(home, harness, user_home(), project)

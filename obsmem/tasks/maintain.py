@@ -20,16 +20,20 @@ from obsmem.system.local_time import local_clock
 from obsmem.system.lock import hold, try_hold, try_slot
 from obsmem.system.paths import safe_name, session_folder
 from obsmem.system.state import DEFAULT_RATE, State, switched_off, write_state
+from obsmem.system.warningfile import drop_warning
 from obsmem.system.workspace import workspace_of
 from obsmem.tasks.deliver import leave_block
 from obsmem.tasks.deliveries import open_delivery, settle
 from obsmem.tasks.drain import drain
+from obsmem.tasks.facts import learn_reported, leave_facts
 from obsmem.tasks.ingest import ingest, is_database, known_session
 from obsmem.tasks.observe import Done, run_passes
+from obsmem.tasks.raw_outputs import take_journal
 from obsmem.tasks.rotation import link_rotation, renew_rotation
 from obsmem.tasks.rule_files import clear_rule_files, fill_rule_file
 from obsmem.tasks.store import Store
 from obsmem.tasks.upgrade import upgrade
+from obsmem.tasks.warn import leave_warning, until_warning
 from obsmem.tasks.workspace_index import leave_index
 
 LOWEST_DISK = 64 << 20  # bytes free below which nothing is written
@@ -104,6 +108,7 @@ def catch_up(
             return Done()
         done = drain(store, stored, local_clock, deadline, workers=seconds >= COMPACT_SECONDS)
         write_hook_state(store, stored, source.path)
+        _tell_window(store, stored, ends=True)
         link_rotation(store, stored)
         block = leave_block(store, stored, local_clock, fresh=True)
         if block.parts:
@@ -135,6 +140,7 @@ def _look(store: Store, harness: str, source: Source, ended: bool) -> Done:
     leave_block(store, stored, local_clock)
     renew_rotation(store, stored, local_clock)
     settle(store, stored)
+    _tell_window(store, stored)
     if ended:
         clear_rule_files(store.home, [stored])
     _tell_workspace(store, stored)
@@ -147,6 +153,19 @@ def _tell_workspace(store: Store, stored: StoredSession) -> None:
         leave_index(store, stored.session.workspace, stored.session.cwd)
     except (StoreError, OSError) as error:
         log.write(store.home, "index", harness=stored.session.harness, outcome=type(error).__name__)
+
+
+def _tell_window(store: Store, stored: StoredSession, *, ends: bool = False) -> None:
+    """Leave what a status line shows, and the warning that is due; ``ends``: a compaction comes, so none is any more. That it
+    cannot be done must not stop anything else."""
+    try:
+        if ends:
+            drop_warning(store.folder_of(stored))
+        else:
+            leave_warning(store, stored)
+        leave_facts(store, stored, local_clock, ends=ends)
+    except (StoreError, OSError) as error:
+        log.write(store.home, "window", harness=stored.session.harness, outcome=type(error).__name__)
 
 
 def read(store: Store, harness: str, source: Source, *, seconds: float = 10.0) -> StoredSession | None:
@@ -171,7 +190,8 @@ def read(store: Store, harness: str, source: Source, *, seconds: float = 10.0) -
         return None
     if result.stored is None:
         return None
-    stored = _with_parent(store, harness, source, result.stored)
+    stored = learn_reported(store, _with_parent(store, harness, source, result.stored))
+    take_journal(store, stored)
     write_hook_state(store, stored, source.path)
     return stored
 
@@ -210,7 +230,7 @@ def write_hook_state(store: Store, stored: StoredSession, path: str) -> None:
     rate = tokens / offset if offset > 20_000 else DEFAULT_RATE
     waiting = store.archive.observable_tokens(stored.no, store.memory.covered_to(stored.session.handle))
     # What is archived but not yet observed counts too: the hook sees only bytes.
-    after = max(1, store.config["observe_after_tokens"] - waiting)
+    after = max(1, min(store.config["observe_after_tokens"] - waiting, until_warning(store, stored)))
     write_state(store.folder_of(stored), State(offset, max(rate, 0.01), after))
 
 
