@@ -12,8 +12,11 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 MARK = "# Written by observational-memory: `install` puts it here, `uninstall` takes it out."
+# The same where the document did not end its last line, so that taking out can give that back.
+MARK_AFTER_OPEN_LINE = f"{MARK} The line before had no end."
 _HEADER = re.compile(r"^[ \t]*\[([^\[\]]+)\][ \t]*(?:#.*)?$")
 _ANY_HEADER = re.compile(r"^[ \t]*\[")
+_KEY = re.compile(r"""[ \t]*("(?:[^"\\]|\\.)*"|'[^']*'|[A-Za-z0-9_-]+)[ \t]*=""")
 _PART = re.compile(r"""[ \t]*("(?:[^"\\]|\\.)*"|'[^']*'|[A-Za-z0-9_-]+)[ \t]*(?:\.|$)""")
 
 
@@ -29,19 +32,20 @@ def merge(text: str, additions: Mapping[str, Any]) -> str:
     """The text with the tables of ``additions`` (two levels of names, then plain values) at its end, unless they are there
     already. Raises ValueError where a value, and no table, has the name."""
     lines = _split(text)
-    known = {table.name for table in tables(lines)}
+    known, values_there = {table.name for table in tables(lines)}, set(_top_keys(lines))
     end_of_line = "\r\n" if "\r\n" in text else "\n"
     for outer, inner in additions.items():
-        if any(re.match(rf"[ \t]*{re.escape(outer)}[ \t]*=", line) for line in lines):
+        if outer in values_there:
             raise ValueError(f"{outer!r} stands there as one value; write it as tables [{outer}.NAME]")
         for name, values in inner.items():
             if (outer, name) not in known:
+                is_open = bool(text) and not text.endswith("\n")
                 written = [
-                    MARK,
+                    MARK_AFTER_OPEN_LINE if is_open else MARK,
                     f"[{outer}.{_key(name)}]",
                     *(f"{_key(key)} = {_value(one)}" for key, one in values.items()),
                 ]
-                gap = "" if not text.strip() else end_of_line if text.endswith("\n") else end_of_line * 2
+                gap = "" if not text else end_of_line * 2 if is_open else end_of_line
                 text += gap + "".join(line + end_of_line for line in written)
     return text
 
@@ -53,11 +57,20 @@ def take_out(text: str, is_ours: Callable[[str], bool], kept: Any = None) -> str
     roots = {table.name for table in found if _is_ours(lines, table, is_ours)}
     for table in reversed(found):
         if any(table.name[: len(root)] == root for root in roots):
-            first = table.first - 1 if table.first and lines[table.first - 1].strip() == MARK else table.first
-            if first and first < table.first and not lines[first - 1].strip():
-                first -= 1  # the blank line that was put before it
-            del lines[first : table.end]
+            _cut(lines, table)
     return "".join(lines)
+
+
+def _cut(lines: list[str], table: Table) -> None:
+    """Take a table's lines out, with the mark before it and what was put before that."""
+    mark = lines[table.first - 1].strip() if table.first else ""
+    first = table.first - 1 if mark in (MARK, MARK_AFTER_OPEN_LINE) else table.first
+    if first and first < table.first and not lines[first - 1].strip():
+        first -= 1  # the blank line that was put before it
+    is_last = table.end == len(lines)
+    del lines[first : table.end]
+    if mark == MARK_AFTER_OPEN_LINE and is_last and lines:
+        lines[-1] = lines[-1].rstrip("\r\n")
 
 
 def count(text: str, is_ours: Callable[[str], bool]) -> int:
@@ -111,25 +124,36 @@ def _outside_of_strings(lines: list[str]) -> Iterator[tuple[int, str]]:
         quote, depth = _after(line, quote, depth)
 
 
-_TOKEN = re.compile(r'"""|\'\'\'|"(?:[^"\\\n]|\\.)*"|\'[^\'\n]*\'|#[^\n]*|[\[\]]|\\.')
+_TOKEN = re.compile(r'"""|\'\'\'|"(?:[^"\\\n]|\\.)*"|\'[^\'\n]*\'|#[^\n]*|[\[\]]')
+_CLOSING = {
+    '"""': re.compile(r'\\[\s\S]|"{3,5}'),
+    "'''": re.compile(r"'{3,5}"),
+}  # up to two quotes may end the text itself
 
 
 def _after(line: str, quote: str, depth: int) -> tuple[str, int]:
     """The string or list that is still open behind a line."""
     position = 0
-    while match := _TOKEN.search(line, position):
+    while True:
+        match = (_CLOSING[quote] if quote else _TOKEN).search(line, position)
+        if match is None:
+            return quote, max(0, depth)
         word, position = match.group(), match.end()
         if quote:
-            if word.startswith(quote):
-                quote = ""
-            elif quote in word:
-                position = match.start() + word.index(quote) + 3
-                quote = ""
-        elif word in ('"""', "'''"):
+            quote = quote if word.startswith("\\") else ""
+        elif word in _CLOSING:
             quote = word
         elif word in "[]":
             depth += 1 if word == "[" else -1
-    return quote, max(0, depth)
+
+
+def _top_keys(lines: list[str]) -> Iterator[str]:
+    """The names of values before the first table."""
+    for _, line in _outside_of_strings(lines):
+        if _ANY_HEADER.match(line):
+            return
+        if match := _KEY.match(line):
+            yield _unquoted(match.group(1))
 
 
 def _name(line: str) -> tuple[str, ...]:
@@ -140,10 +164,13 @@ def _name(line: str) -> tuple[str, ...]:
         part = _PART.match(text, position)
         if part is None:
             return ()
-        word = part.group(1)
-        parts.append(_plain(word) if word[0] == '"' else word.strip("'"))
+        parts.append(_unquoted(part.group(1)))
         position = part.end()
     return tuple(parts)
+
+
+def _unquoted(word: str) -> str:
+    return _plain(word) if word[0] == '"' else word.strip("'")
 
 
 def _key(name: str) -> str:
