@@ -1,6 +1,6 @@
 """What shortening tool output saves, rule by rule, and what it loses: over every shell result of real sessions.
 
-    python -m bench.reduce [PATH…] [--minimum BYTES] [--losses] [--json FILE]
+    python -m bench.reduce [PATH…] [--minimum BYTES] [--losses] [--as-failed] [--json FILE]
 
 Each session is archived as the program does it; each result is read back from there, and its record compared with the
 transcript's bytes. What is lost is told by ``bench.reduce_check``, which shares nothing with the rules.
@@ -168,8 +168,12 @@ def main() -> int:
     )
     parser.add_argument("--losses", action="store_true", help="print what failed commands lost")
     parser.add_argument("--json", metavar="FILE", help="write the figures there, too")
+    parser.add_argument("--as-failed", action="store_true", help="take every result for that of a failed command")
     options = parser.parse_args()
-    table, counted, losers = measure(results(gather(options.paths)), Rules(minimum=options.minimum))
+    found = results(gather(options.paths))
+    if options.as_failed:
+        found = (result._replace(exit_code=result.exit_code or 1) for result in found)
+    table, counted, losers = measure(found, Rules(minimum=options.minimum))
     show(table, counted)
     if options.losses:
         _show_losses(losers)

@@ -18,6 +18,7 @@ _ERROR = re.compile(
     r"|unexpected|missing|unknown)\b|\w(?:Error|Exception)\b|^E {2,}\S|^\s*[✕✗✖×]|\bE[0-9]{4}\b|\bTS[0-9]{4}\b",
     re.IGNORECASE,
 )
+_NONE_OF = re.compile(r"\b(?:0|no) (?:failed|failures?|failing|errors?)\b", re.IGNORECASE)
 # Lines in which a runner says that something went well, or that it goes on; error words in them are names.
 _FINE = re.compile(
     r"\.\.\. (?:ok|ignored|skipped\b.*)$|^(?:\S+ )?\s*[✓✔√]|\bPASSED\b|^\s*--- (?:PASS|SKIP): |^\s*=== (?:RUN|PAUSE|CONT|NAME)\b|^ok\s|^PASS\b|^\s+PASS \["
@@ -75,18 +76,23 @@ def losses(output: str, shortened: str, exit_code: int | None) -> Losses:
         _gone([lines[index] for index in wrong], kept),
         _gone([lines[index] for index in near], kept),
         tuple(sorted(_names(output) - _names(shortened))),
-        tuple(sorted(set(_PATH.findall(_plain(output))) - set(_PATH.findall(_plain(shortened))))),
+        tuple(sorted(_paths(output) - _paths(shortened))),
         _gone(_EXIT.findall(output), Counter(_EXIT.findall(shortened))),
         _invented(lines, shortened),
     )
 
 
 def _is_error(line: str) -> bool:
-    return _ERROR.search(line) is not None and _FINE.search(line) is None
+    return _ERROR.search(_NONE_OF.sub("", line)) is not None and _FINE.search(line) is None
 
 
 def _names(text: str) -> set[str]:
     return {name for pattern in _TEST_NAMES for name in pattern.findall(_plain(text))}
+
+
+def _paths(text: str) -> set[str]:
+    """Paths; what has no letter in it is a date or a fraction."""
+    return {path for path in _PATH.findall(_plain(text)) if re.search(r"[^\W\d_]", path)}
 
 
 def _plain(text: str) -> str:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from obsmem.core.reduce_builds import RULES as _BUILDS
 from obsmem.core.reduce_commands import arguments, effective_commands, effective_words, is_bypassed
 from obsmem.core.reduce_data import RULES as _DATA
+from obsmem.core.reduce_data import is_data
 from obsmem.core.reduce_git import RULES as _GIT
 from obsmem.core.reduce_listings import RULES as _LISTINGS
 from obsmem.core.reduce_plain import RULES as _PLAIN
@@ -173,7 +174,7 @@ def _prepare(
         return not any(one.match(sheet.said[index]) or one.match(sheet.bare[index]) for one in harmless)
 
     errors = [index for index in error_lines(sheet.bare) if harmful(index)]
-    data = bool(programs) and all(_is_data(words) for words in programs)
+    data = (bool(programs) and all(_is_data(words) for words in programs)) or is_data(output)
     unsure = exit_code is None or (not data and _hides_failure(command))
     sheet.failed = exit_code not in (None, 0) or (unsure and bool(errors))
     if sheet.failed or not data:
@@ -181,7 +182,7 @@ def _prepare(
         sheet.guard(errors, SURROUNDINGS)
         sheet.guard(filter(harmful, warning_lines(sheet.bare)))
         said = [index for index, line in enumerate(sheet.bare) if line.strip()]
-        sheet.guard(said[:1] + said[-LAST_KEPT:])
+        sheet.keep(said[:1] + said[-LAST_KEPT:])
     return sheet
 
 

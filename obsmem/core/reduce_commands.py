@@ -119,7 +119,6 @@ _READERS = frozenset(
 _GLOBAL_WITH_WORD = {
     "git": frozenset(("-C", "-c", "--git-dir", "--work-tree", "--namespace", "--exec-path")),
     "go": frozenset(("-C",)),
-    "make": frozenset(("-C", "-f", "-j", "-l", "-o", "-W")),
     "npm": frozenset(("--prefix", "-w", "--workspace")),
     "pnpm": frozenset(("--filter", "-F", "-C", "--dir")),
     "yarn": frozenset(("--cwd",)),
@@ -174,7 +173,7 @@ def _effective(command: str, depth: int) -> Iterator[tuple[str, ...]]:
         inner = _inner_line(shown)
         if inner and depth < DEPTH_LIMIT:
             yield from _effective(inner, depth + 1)
-        elif shown[0] not in _SILENT:
+        elif shown[0] and shown[0] not in _SILENT:
             yield _what_was_written(shown, written)
 
 

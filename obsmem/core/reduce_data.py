@@ -6,6 +6,7 @@ of a log every line of a warning or worse.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -76,6 +77,16 @@ def _whole(text: str) -> bool:
     except (ValueError, RecursionError):
         return False
     return True
+
+
+def is_data(output: str) -> bool:
+    """True if an output is nothing but JSON: one value, or one on each line."""
+    if not _OPENS.match(output):
+        return False
+    if len(output) <= JSON_LIMIT and _whole(output):
+        return True
+    lines = output.strip().split("\n")
+    return all(line[:1] in ("{", "[") for line in lines) and _whole(lines[0]) and _whole(lines[-1])
 
 
 def _fold_records(sheet: Sheet, records: list[int]) -> None:
@@ -197,8 +208,6 @@ class _Folding:
             self._sheet.cut(index, start - offset, end - offset, mark)
 
     def _line_of(self, at: int) -> int:
-        from bisect import bisect_right
-
         return bisect_right(self._starts, at) - 1
 
 

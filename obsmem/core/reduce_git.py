@@ -138,7 +138,7 @@ def _fold_commit(sheet: Sheet, start: int, end: int) -> None:
         elif _STAT.match(sheet.bare[index]) or _NUMSTAT.match(sheet.bare[index]):
             continue
         else:
-            sheet.fold(index, "lines of commits above" if line else "blank lines", 1 if line else 0)
+            sheet.fold(index, "more lines of the commits above", quiet=True)
 
 
 def _fold_stat(sheet: Sheet, words: Words) -> None:

@@ -7,6 +7,7 @@ folded away that is not still to be read in another line or in a mark.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 
 from obsmem.core import late
@@ -26,6 +27,9 @@ _ERROR_TEXT = (
 _ERROR_WORDS = tuple(_ERROR_TEXT.split("|"))
 _ERROR_SHAPE = late.pattern(
     r"\s*(?:[✗✕✖✘×❌❯●]|\^|\d+\) |E\s{2,}|[EF]\d{3}\b)|[^\n]{0,300}?(?:\b[EF]\d{3,4}\b|\bTS\d{4}\b|\bBUG\b)"
+)
+_NOTHING_WRONG = late.pattern(
+    r"\b(?:0|no|zero) (?:tests? )?(?:failed|failures?|failing|errors?|fatal|warnings?|problems?|issues?|conflicts?|missing|unexpected)\b"
 )
 _WARNING_WORDS = ("warn", "deprecat", "caution", "vulnerab", "wrn", "severe", "alert", "emerg", "notice:")
 _EXIT_WORDS = ("exit", "status", "code", "rc", "return")
@@ -56,14 +60,23 @@ class Sheet:
         self._rules: dict[int, str] = {}
         self._guarded = bytearray(len(self.lines))
         self._folded: dict[int, tuple[str, int]] = {}
+        self._quiet: list[int] = []
         self._cuts: dict[int, list[tuple[int, int, str]]] = {}
 
-    def guard(self, indices: Iterable[int], around: int = 0) -> None:
-        """Keep these lines, and ``around`` lines before and after each, whatever is asked later."""
-        last = len(self.lines)
+    def keep(self, indices: Iterable[int]) -> None:
+        """Never fold these lines; one that is very long may still be cut."""
         for index in indices:
-            for near in range(max(0, index - around), min(last, index + around + 1)):
-                self._guarded[near] = 1
+            self._guarded[index] |= 1
+
+    def guard(self, indices: Iterable[int], around: int = 0) -> None:
+        """Leave these lines whole whatever is asked later, and ``around`` lines before and after each, blank ones not counted."""
+        full = [index for index, line in enumerate(self.bare) if line.strip()] if around else []
+        for index in indices:
+            self._guarded[index] = 3
+            if around:
+                at = bisect_left(full, index)
+                for near in full[max(0, at - around) : at + around + 1]:
+                    self._guarded[near] = 3
 
     def is_kept(self, index: int) -> bool:
         """True for a line that is still whole."""
@@ -73,15 +86,18 @@ class Sheet:
         """True for a line that nothing may fold."""
         return bool(self._guarded[index])
 
-    def fold(self, index: int, label: str, count: int = 1) -> None:
-        """Fold a line as ``count`` of what ``label`` says (plural). A guarded or touched line stays as it is."""
+    def fold(self, index: int, label: str, count: int = 1, *, quiet: bool = False) -> None:
+        """Fold a line as ``count`` of what ``label`` says (plural). A guarded or touched line stays as it is. What is folded
+        ``quiet`` has no mark where it was, but one with all that is so, behind the last of it."""
         if not self._guarded[index] and self.is_kept(index):
             self._folded[index] = (label, count)
+            if quiet:
+                self._quiet.append(index)
             self._rules[index] = self.rule
 
     def cut(self, index: int, start: int, end: int, mark: str) -> None:
         """Leave out some characters of a line and say so in their place. Not where the line is guarded."""
-        if not self._guarded[index] and index not in self._folded and end - start > len(mark) + 4:
+        if self._guarded[index] < 2 and index not in self._folded and end - start > len(mark) + 4:
             self._cuts.setdefault(index, []).append((start, end, mark))
             self._rules[index] = self.rule
 
@@ -132,6 +148,9 @@ class Sheet:
 
     def _close(self, run: list[int], parts: list[str]) -> str:
         whole = "".join(self.lines[index] for index in run)
+        quiet = [index for index in self._quiet if index in self._folded]
+        if quiet and run[-1] <= quiet[-1] and set(run) <= set(quiet):
+            return "" if run[-1] < quiet[-1] else self._mark(quiet) + "\n"
         mark = self._mark(run) + "\n"
         if parts and not parts[-1].endswith("\n"):
             mark = "\n" + mark
@@ -186,7 +205,8 @@ def _bare(line: str) -> str:
 
 
 def _paths(line: str) -> Iterator[str]:
-    return (match.group() for match in _PATH.finditer(line))
+    # A fraction or a date is none.
+    return (path for path in _PATH.findall(line) if not path.replace("/", "").isdigit())
 
 
 def error_lines(lines: Sequence[str]) -> list[int]:
@@ -195,7 +215,7 @@ def error_lines(lines: Sequence[str]) -> list[int]:
     return [
         index
         for index, line in enumerate(lines)
-        if line and (_has_any(line.lower(), words) or _ERROR_SHAPE.match(line) is not None)
+        if line and (_is_wrong(line.lower(), words) or _ERROR_SHAPE.match(line) is not None)
     ]
 
 
@@ -210,6 +230,10 @@ def exit_lines(lines: Sequence[str]) -> list[int]:
     words = _present(_EXIT_WORDS, lines)
     low = ((index, line.lower()) for index, line in enumerate(lines)) if words else ()
     return [index for index, line in low if _has_any(line, words) and _EXIT.search(line)]
+
+
+def _is_wrong(low: str, words: tuple[str, ...]) -> bool:
+    return _has_any(low, words) and _has_any(_NOTHING_WRONG.sub("", low), words)
 
 
 def _present(words: tuple[str, ...], lines: Sequence[str]) -> tuple[str, ...]:
