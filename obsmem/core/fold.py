@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from obsmem.core import late
+from obsmem.core.claims import Claim, claims_in, replaces
 from obsmem.core.model import Card, Fact
 
 IDENTIFIERS_KEPT = 150
@@ -36,7 +37,9 @@ class Order(NamedTuple):
 
 
 class Instruction(NamedTuple):
-    """What a human said in one entry. Superseded only when each of its orders is."""
+    """What a human said in one entry. Superseded only when each of its orders is. ``later`` is the seq of words that give a
+    thing another value than these do, or take it back: these still stand beside it, since nobody can be sure.
+    """
 
     seq: int
     at: int
@@ -45,6 +48,7 @@ class Instruction(NamedTuple):
     standing: bool
     orders: tuple[Order, ...]
     superseded_by: int | None = None
+    later: int | None = None
 
 
 class FileState(NamedTuple):
@@ -162,6 +166,7 @@ class Fold:
         self.files: dict[str, FileState] = {}
         self.commands: dict[str, CommandState] = {}
         self._instructions: list[Instruction] = []
+        self._claims: list[tuple[int, Claim]] = []  # place among the instructions
         self._todos: tuple[tuple[str, str, str, int], ...] = ()
         self._commits: dict[str, Fact] = {}
         self._decisions: list[Fact] = []
@@ -214,6 +219,11 @@ class Fold:
         seq = fact.seqs[-1]
         if revoked:
             self._instructions = [_revoke(earlier, revoked, seq) for earlier in self._instructions]
+        claims = claims_in(fact.text)
+        for place, earlier in self._claims:
+            if self._instructions[place].later is None and any(replaces(claim, earlier) for claim in claims):
+                self._instructions[place] = self._instructions[place]._replace(later=seq)
+        self._claims += [(len(self._instructions), claim) for claim in claims]
         cues = tuple(fact.detail.get("cues", ()))
         standing = bool(fact.detail.get("standing"))
         self._instructions.append(Instruction(seq, fact.at, fact.text, cues, standing, orders))

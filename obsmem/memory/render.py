@@ -46,6 +46,7 @@ EARLIER_LIMITS = (2_000, 1_200, 600)  # characters of an earlier instruction
 NAMES_LIMITS = (4_000, 2_000, 1_000, 500, 240, 120)  # characters of names a file
 PIN_LIMITS = (PIN_LIMIT, 2_000, 1_000, 500, 240, 120, 60)  # characters of a pin
 TURN_LIMITS = (600, 400, 240, 160, 80)  # characters of a turn
+ONE_THING = 200  # characters: what a human says in so few is about one thing
 NUDGE_LEAST = 1_500  # tokens: a smaller block has no room to say how to find more, nor any to borrow
 NOW_LEAST = 120  # tokens: under a small budget the last instruction goes before the shares
 DELIVERY_LENGTH = 8
@@ -194,6 +195,7 @@ def _fill_all(
         told.update(seq for line in section.lines for seq in line.seqs)
         sections.append(section._replace(elsewhere=tuple(again)))
     superseded = {said.seq for said in state.instructions if said.superseded_by is not None}
+    superseded |= {said.seq for said in state.instructions if said.later is not None and len(said.words) <= ONE_THING}
     rest = int(room * NOTES_SHARE + spare - sum(extra.values()))
     if turns is not None:
         lines = _longest(TURN_LIMITS, rest - estimate("## Turns\n"), lambda limit: turns(view, limit))

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
+from obsmem.core.claims import claims_in
 from obsmem.core.fold import CommandState, FileState, Instruction, State
 from obsmem.core.ids import entry_id
 from obsmem.core.model import Fact, Memory, Note, Pin
@@ -80,9 +81,16 @@ def _words(
     """A human's words whole or clipped, bound to the question that they answer, if they answer one."""
     more = f"; whole: {view.recall} {entry_id(view.handle, said.seq)}"
     text = clip(clean(said.words), limit, more)
-    mark = f" [superseded by {entry_id(view.handle, said.superseded_by)}]" if said.superseded_by is not None else ""
+    mark = _mark(said, view)
     question = f' to "{clip(clean(asked[said.seq]), min(limit, QUESTION_LIMIT))}"' if asked.get(said.seq) else ""
     return Line(f'{label} {view.source(said.at, said.seq)}{question}: "{text}"{mark}', rank, order, seqs=(said.seq,))
+
+
+def _mark(said: Instruction, view: View) -> str:
+    """What became of a human's words since; '' where they stand alone."""
+    if said.superseded_by is not None:
+        return f" [superseded by {entry_id(view.handle, said.superseded_by)}]"
+    return f" [superseded, it seems, by {entry_id(view.handle, said.later)}]" if said.later is not None else ""
 
 
 def _standing(state: State, view: View, shown: set[int]) -> list[Line]:
@@ -98,9 +106,10 @@ def _standing(state: State, view: View, shown: set[int]) -> list[Line]:
             words = clean(order.words)
             text = clip(words, STANDING_LIMIT)
             told = (said.seq,) if words == clean(said.words) else ()
+            mark = _mark(said, view) if said.later is not None and claims_in(order.words) else ""
             lines.append(
                 Line(
-                    f'Still standing {view.source(said.at, said.seq)}: "{text}"',
+                    f'Still standing {view.source(said.at, said.seq)}: "{text}"{mark}',
                     (1, number),
                     10 + number * 0.01,
                     seqs=told,

@@ -1,0 +1,67 @@
+"""Which later words speak of the same thing: another value, or none any more."""
+
+from __future__ import annotations
+
+import pytest
+
+from obsmem.core.claims import Claim, claims_in, replaces
+from obsmem.core.fold import fold
+from obsmem.core.model import Card, Fact
+
+
+@pytest.mark.parametrize(
+    ("text", "thing", "value"),
+    [
+        ("Our staging port is `8091`.", {"staging", "port"}, "8091"),
+        ("Please use ab3c9 wherever a release code is needed.", {"release", "code"}, "ab3c9"),
+        ("Change of plan: we go with xy7z for the release code.", {"release", "code"}, "xy7z"),
+        ("Ops moved us over to xy7z; that is what the release code has to be.", {"release", "code"}, "xy7z"),
+        ("Set the retry limit to 5", {"retry", "limit"}, "5"),
+        ("Forget the release code, nobody needs it any more.", {"release", "code"}, ""),
+        ("We no longer need the report folder.", {"report", "folder"}, ""),
+    ],
+)
+def test_a_sentence_gives_a_thing_a_value_or_takes_it_back(text: str, thing: set[str], value: str) -> None:
+    assert claims_in(text) == (Claim(frozenset(thing), value),)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Fix the parser, please.",
+        "There are 3 failing tests in tests/core.",
+        "Built: /var/folders/gz/T/tmp.4qY",
+        "=== Step 11: Check attribution in commit ===",
+        "I think line numbers are off",
+    ],
+)
+def test_what_ties_no_value_to_a_thing_is_no_claim(text: str) -> None:
+    assert claims_in(text) == ()
+
+
+def claim(words: str, value: str) -> Claim:
+    return Claim(frozenset(words.split()), value)
+
+
+def test_a_later_claim_replaces_one_of_the_same_thing_only() -> None:
+    old = claim("staging port", "8091")
+    assert replaces(claim("staging port", "8100"), old)
+    assert replaces(claim("port staging service", ""), old)
+    assert not replaces(claim("staging port", "8091"), old), "the same value"
+    assert not replaces(claim("port", "8100"), old), "which port is not said"
+    assert not replaces(claim("staging host", "8100"), old)
+    assert not replaces(old, claim("staging port", "")), "what was taken back has no value to replace"
+
+
+def said(*words: str) -> list[Card]:
+    facts = tuple(Fact("instruction", (seq,), seq, text=text) for seq, text in enumerate(words))
+    return [Card("abcd", 1, 0, len(words) - 1, facts)]
+
+
+def test_earlier_words_are_marked_with_the_first_later_ones_and_stay() -> None:
+    state = fold(said(
+        "The staging port is 8091.", "The audit path is /var/log/a.", "We go with 8100 for the staging port.",
+        "Set the staging port to 8200.",
+    ))  # fmt: skip
+    assert [one.later for one in state.instructions] == [2, None, 3, None]
+    assert all(one.superseded_by is None for one in state.instructions)
