@@ -46,7 +46,7 @@ _TAKES_BACK = late.pattern(
     rf"never mind|without|gave up(?: on)?|abandon(?:ed)?|dropped the idea of (?:having )?)\s+(?:the idea of (?:having )?)?(?:{_DETERMINER}|any\s+)?(?P<thing>{_THING})",
     re.IGNORECASE,
 )
-_SENTENCE = late.pattern(r"(?<=[.!?。！？])\s+|\n+")  # noqa: RUF001
+_SENTENCE = late.pattern(r"(?<=[.!?。！？])\s+|\n+")
 _WORD = late.pattern(r"[a-z][\w-]+")
 # Words that name no thing by themselves.
 _BARE_WORDS = """
