@@ -28,6 +28,7 @@ from obsmem.core.finds import Query
 from obsmem.memory import ranking
 from obsmem.store.spending import Spending
 from obsmem.system import config
+from obsmem.tasks import vectors
 from obsmem.tasks.discover import find_below
 from obsmem.tasks.entries import read_entries
 from obsmem.tasks.ingest import ingest
@@ -42,6 +43,7 @@ ENDINGS = ("ing", "ed", "es", "s")
 FEWEST = 5  # words of a sentence that a question is made of
 DEPTH = 10  # hits that are looked at
 SIGNALS = ("coverage", "words", "recency", "path", "kind")
+PATIENCE = 60.0  # seconds that a search waits for the vector of its question here
 KNOWN = 20  # entries that hold a word from which on it tells little, and may stay in a paraphrase
 LEAST_REPLACED = 3  # words of a paraphrase
 # Words that say the same, a line each: what one of them asks for, another may stand in the record for.
@@ -314,6 +316,7 @@ def _fill(store: Store, worker: str) -> int:
 
 def _with_vectors(home: str, asked: list[Question], url: str, model: str) -> None:
     """Make the vectors that are missing, and print the figures with their signal."""
+    vectors.QUERY_SECONDS = PATIENCE  # what is measured is the signal, and not whether the machine had time for it
     changes = {
         "embeddings": {"url": url, "model": model},
         "worker_calls_per_day": None,

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import argparse
 import base64
-import hashlib
 import sys
 
+from obsmem.core import late
 from obsmem.core.errors import NotFound, SourceMissing, StoreError, UsageError
 from obsmem.core.ids import is_raw_id
 from obsmem.interfaces.report import say_json, warn
@@ -93,7 +93,7 @@ def _write_raw(store: Store, found: recall.Found, *, as_json: bool) -> int:
 def raw_value(name: str, data: bytes) -> dict[str, str | int]:
     """A record's bytes for a program: JSON holds no bytes, so they stand in base64, with their number and SHA-256."""
     encoded = base64.b64encode(data).decode("ascii")
-    return {"id": name, "bytes": len(data), "sha256": hashlib.sha256(data).hexdigest(), "base64": encoded}
+    return {"id": name, "bytes": len(data), "sha256": late.sha256(data).hex(), "base64": encoded}
 
 
 def _write_range(found: recall.Found, text: str, *, as_json: bool) -> int:

@@ -13,8 +13,8 @@ from obsmem.interfaces.search_apart import find
 from obsmem.system.local_time import local_clock
 from obsmem.tasks.called import command, recall_command
 from obsmem.tasks.here import Here, find_here, live_from
-from obsmem.tasks.resolve import find_session
 from obsmem.tasks.search_scope import read_bounds
+from obsmem.tasks.sessions import find_session
 from obsmem.tasks.store import Store, open_store
 
 SPOKE = {"human": "user"}

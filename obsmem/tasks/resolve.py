@@ -1,50 +1,20 @@
-"""Finding what a person names: a session by id, handle, name or part of one; an entry, note or reflection by its id.
+"""Finding what a person names: an entry, note or reflection by its id (a session: ``sessions``).
 
-Invariant: an exact id or handle wins over a name, a name over a part of one; where several fit, the newest session is
-meant, but never one of several notes: an ambiguous id is refused with the candidates.
+Invariant: one of several notes is never meant: an ambiguous id is refused with the candidates.
 """
 
 from __future__ import annotations
-
-import os
-from collections.abc import Callable, Sequence
 
 from obsmem.core.errors import NotFound, SourceMissing, StoreError, UsageError
 from obsmem.core.ids import entry_id, is_entry_id, is_note_prefix, is_raw_id, parse_entry_id
 from obsmem.core.model import Entry, Speaker
 from obsmem.memory.recall import Found, Source
-from obsmem.store.archive import StoredSession
 from obsmem.store.archive_rows import EntryRow
 from obsmem.store.memory import StoredNote, StoredReflection
 from obsmem.tasks.entries import find_entry, read_entries
+from obsmem.tasks.sessions import find_session as find_session  # also imported from here
+from obsmem.tasks.sessions import pick_session as pick_session
 from obsmem.tasks.store import Store
-
-
-def find_session(store: Store, name: str = "") -> StoredSession:
-    """The session that a person means; the newest main session for ''. Raises NotFound with what to do."""
-    sessions = store.archive.sessions()
-    if not sessions:
-        raise NotFound(
-            "The store holds no session yet. Run 'observational-memory sync' or 'observational-memory ingest PATH'."
-        )
-    if not name:
-        return next((one for one in sessions if one.session.role == "main"), sessions[0])
-    found = pick_session(sessions, name)
-    if found is None:
-        raise NotFound(f"No session matches {name!r}. 'observational-memory sessions' lists all {len(sessions)}.")
-    return found
-
-
-def pick_session(sessions: Sequence[StoredSession], name: str) -> StoredSession | None:
-    """The session of these, the newest first, that a name means, or a path; None where none does."""
-    path = os.path.abspath(name) if os.path.exists(name) else ""
-    tests: tuple[Callable[[StoredSession], bool], ...] = (
-        lambda s: name in (s.session.id, s.session.handle),
-        lambda s: path != "" and s.session.transcript == path,
-        lambda s: s.session.name.casefold() == name.casefold(),
-        lambda s: any(name.casefold() in text.casefold() for text in (s.session.name, s.session.id, s.session.cwd)),
-    )
-    return next((one for test in tests for one in sessions if test(one)), None)
 
 
 def find(store: Store, name: str) -> Found:

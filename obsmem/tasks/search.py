@@ -8,9 +8,7 @@ the same answer.
 from __future__ import annotations
 
 import re
-import signal
 import sqlite3
-import threading
 import time
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -88,6 +86,9 @@ class _Asked(NamedTuple):
 def can_end() -> bool:
     """True where an expression that runs past its deadline can be ended from within: the machine has a timer that rings in
     the main thread, and this is it."""
+    import signal
+    import threading
+
     return threading.current_thread() is threading.main_thread() and hasattr(signal, "setitimer")
 
 

@@ -20,8 +20,8 @@ from obsmem.store.archive_scan import Wanted
 from obsmem.store.archive_schema import KIND_CODES, row_number
 from obsmem.store.search import Filter
 from obsmem.system.local_time import local_clock
-from obsmem.tasks.resolve import find_session
 from obsmem.tasks.scan import Context
+from obsmem.tasks.sessions import find_session
 from obsmem.tasks.store import Store
 
 NOTE = "note"
