@@ -20,6 +20,7 @@ import obsmem
 from obsmem import workers
 from obsmem.core import model
 from obsmem.core.mask_kinds import KINDS
+from obsmem.core.reduce import ALL_RULES
 from obsmem.harnesses import REGISTRY, load
 from obsmem.interfaces.cli import build_parser
 from obsmem.store import archive_schema, index, memory_schema
@@ -145,6 +146,15 @@ def mask_kinds() -> str:
     return code(dict.fromkeys(kind.name for kind in KINDS)) + "\n"
 
 
+def reduce_rules() -> str:
+    """Every rule of shortening, in the order in which they are tried."""
+    rows = []
+    for rule in ALL_RULES:
+        commands = "any" if "*" in rule.commands else code(rule.commands)
+        rows.append((f"`{rule.name}`", commands, "yes" if rule.sign and "*" not in rule.commands else "", rule.about))
+    return table(("rule", "commands", "any other whose output shows it", "what is folded"), rows)
+
+
 def parsers() -> dict[str, argparse.ArgumentParser]:
     """Command -> its parser."""
     (commands,) = (action for action in build_parser()._actions if isinstance(action, argparse._SubParsersAction))
@@ -157,7 +167,7 @@ def commands() -> str:
     for name, parser in parsers().items():
         actions = [action for action in parser._actions if action.dest not in ("help", "json")]
         words = [str(action.metavar or action.dest) for action in actions if not action.option_strings]
-        options = [action.option_strings[0] for action in actions if action.option_strings]
+        options = [option for action in actions for option in action.option_strings]
         rows.append((f"`{name}`", code([*words, *options]), parser.description or ""))
     return table(("command", "words and options", "what it does"), rows)
 
@@ -210,6 +220,7 @@ TABLES: Mapping[str, Callable[[str], str]] = {
     "tables": lambda old: tables(),
     "facts": lambda old: facts(),
     "mask kinds": lambda old: mask_kinds(),
+    "rules of shortening": lambda old: reduce_rules(),
     "commands": lambda old: commands(),
     "config": lambda old: keys(),
     "numbers": numbers,

@@ -17,9 +17,23 @@ import pytest
 
 import obsmem
 from obsmem.core import errors, mask, tokens
-from obsmem.harnesses import REGISTRY, SESSION_VARIABLES, TURN_ENDS, base, load
+from obsmem.harnesses import REGISTRY, SESSION_VARIABLES, TURN_ENDS, base, claude_code_agent, load, skills
 from obsmem.interfaces import hook
-from obsmem.system import blockfile, config, environment, indexfile, launcher, log, notice, paths, process, seats, state
+from obsmem.system import (
+    blockfile,
+    config,
+    environment,
+    factsfile,
+    indexfile,
+    launcher,
+    log,
+    notice,
+    paths,
+    process,
+    seats,
+    state,
+    warningfile,
+)
 from obsmem.tasks import config_files, rule_files, skill_files, store
 from obsmem.tasks.ask import make_worker
 from tests import docs_tables
@@ -37,6 +51,8 @@ HOOK_FILES = {
 # The plugin's hooks run from wherever it was cloned to, under the python3 that is there.
 PLUGIN_COMMAND = 'python3 -I -S "${CLAUDE_PLUGIN_ROOT}/observational_memory.py"'
 PLUGIN_FILE = ROOT / "hooks/claude-code/hooks.json"
+PLUGIN_COMMANDS = ROOT / "hooks/claude-code/commands"
+PLUGIN_SERVER = {"command": "python3", "args": ["${CLAUDE_PLUGIN_ROOT}/observational_memory.py", "mcp"]}
 # What the small files and folders of a store are called, with what names them in the code.
 PLACES = (
     store.ARCHIVE, store.MEMORY, store.INDEX, "backups", "sessions", "locks", seats.WAITING, "key", process.INTERPRETER_FILE, launcher.LAUNCHER,
@@ -48,6 +64,10 @@ SESSION_FILES = (
     blockfile.NEXT,
     blockfile.CURRENT,
     blockfile.KEPT,
+    state.WARNING_FILE,
+    warningfile.GIVEN,
+    factsfile.FACTS_FILE,
+    factsfile.REPORT_FILE,
     blockfile.DUE,
     blockfile.MAKING,
     blockfile.RESUME,
@@ -104,6 +124,13 @@ def plugin_text() -> str:
     return json.dumps({"description": about, **written}, indent=2) + "\n"
 
 
+def plugin_commands() -> dict[str, str]:
+    """Name and text of each slash command of the plugin."""
+    command = 'python3 "${CLAUDE_PLUGIN_ROOT}/observational_memory.py"'
+    texts = skills.skills(command, f"{command} recall")
+    return {f"{one.name}.md": claude_code_agent.command_text(one, "") for one in texts}
+
+
 # --- what is computed
 
 
@@ -128,11 +155,18 @@ def test_the_hooks_of_the_plugin_are_what_the_module_gives() -> None:
     assert read(PLUGIN_FILE) == plugin_text(), "run: python -m tests.test_docs"
 
 
+def test_the_commands_of_the_plugin_are_those_that_install_makes() -> None:
+    there = {path.name: read(path) for path in PLUGIN_COMMANDS.iterdir()}
+    assert there == plugin_commands(), "run: python -m tests.test_docs"
+
+
 def test_the_plugin_and_its_marketplace_name_what_is_here() -> None:
     plugin = json.loads(read(ROOT / ".claude-plugin/plugin.json"))
     market = json.loads(read(ROOT / ".claude-plugin/marketplace.json"))
     (offered,) = market["plugins"]
     assert (ROOT / plugin["hooks"]).resolve() == PLUGIN_FILE.resolve()
+    assert (ROOT / plugin["commands"]).resolve() == PLUGIN_COMMANDS.resolve()
+    assert plugin["mcpServers"] == {paths.APP: PLUGIN_SERVER}
     assert (ROOT / offered["source"] / ".claude-plugin/plugin.json").exists() and market["owner"]["name"]
     assert offered["name"] == plugin["name"] and f"{plugin['name']}@" == load("claude-code").PLUGIN  # type: ignore[attr-defined]
     assert offered["version"] == plugin["version"] == obsmem.__version__
@@ -347,6 +381,9 @@ def write() -> None:
     for harness, path in HOOK_FILES.items():
         path.write_text(hook_text(harness), encoding="utf-8")
     PLUGIN_FILE.write_text(plugin_text(), encoding="utf-8")
+    PLUGIN_COMMANDS.mkdir(exist_ok=True)
+    for name, text in plugin_commands().items():
+        (PLUGIN_COMMANDS / name).write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":
