@@ -26,7 +26,7 @@ SAYINGS = 8  # of what was said about a file
 TOUCHES = 12
 
 DISK = {
-    "equal": "is now exactly what was last written",
+    "equal": "is now exactly what was last written or read",
     "changed": "has changed since",
     "gone": "is gone",
     "untouched": "has not changed since, by its time (the record holds no whole text to compare with)",
@@ -164,7 +164,8 @@ def story_lines(story: FileStory) -> list[str]:
     state = LATER if story.disk == "changed" and not story.content_id else DISK[story.disk]
     lines = [f"{story.path} {state}" + (f" ({age(story.modified_at)} ago)" if story.modified_at else "")]
     if story.content_id:
-        lines.append(f"Its whole text as last written: {story.content_id} and the changes since, sha256 {story.sha256}")
+        digest = f", sha256 {story.sha256}" if story.sha256 else ""
+        lines.append(f"Its whole text as last written or read: {story.content_id} and what came before it{digest}")
     left = len(story.touches) - TOUCHES
     if left > 0:
         lines.append(f"({left} earlier times not shown)")

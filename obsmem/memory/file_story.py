@@ -107,6 +107,41 @@ def _is_named(path: str, names: re.Pattern[str], text: str) -> bool:
     return posixpath.basename(path) in text and names.search(text) is not None
 
 
+# How tools number the lines of a file that they show: ``  12→text``, ``12<tab>text``, ``12: text``, ``00012| text``.
+_NUMBERED = re.compile(r" *0*(\d+)(?:→|\t|: |\| )(.*)", re.DOTALL)
+_PART_ASKED = re.compile(r"^ *(?:offset|limit|start_line|end_line|view_range|range|lines?)\b", re.MULTILINE)
+MOST_LINES, LONGEST_LINE = 2_000, 2_000  # of a file that tools show whole; longer ones they cut
+
+
+class Shown(NamedTuple):
+    """What a tool showed of a file from its first line on. ``is_whole`` is False where more of it may follow. Whether its
+    last line has an end, nobody said."""
+
+    text: str
+    is_whole: bool
+
+
+def shown_text(call: str, result: str) -> Shown | None:
+    """The text that a call to read a file gave, its numbers taken off; None where it does not begin with the first line, or
+    not each line has its number."""
+    found: list[str] = []
+    rest: list[str] = []
+    for line in result.split("\n"):
+        match = _NUMBERED.match(line) if not rest else None
+        if match is not None and int(match.group(1)) == len(found) + 1:
+            found.append(match.group(2))
+        elif found:
+            rest.append(line)
+        elif line.strip() and not line.startswith("<"):
+            return None
+    if not found:
+        return None
+    behind = "\n".join(rest).partition("<system-reminder>")[0].split("\n")
+    more = [one for one in behind if one.strip() and not one.startswith(("</", "(End of file"))]
+    is_cut = len(found) >= MOST_LINES or any(len(one) >= LONGEST_LINE for one in found)
+    return Shown("\n".join(found), not more and not is_cut and _PART_ASKED.search(call) is None)
+
+
 class Change(NamedTuple):
     """What one successful call did to the file's text: the whole of it (``whole``), or ``old`` replaced by ``new``."""
 

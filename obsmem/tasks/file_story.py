@@ -12,7 +12,18 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from obsmem.core.errors import NotFound, UsageError
-from obsmem.memory.file_story import Change, Saying, Touch, absolute, matching, replay, sayings_about, touches_of
+from obsmem.memory.file_story import (
+    Change,
+    Saying,
+    Shown,
+    Touch,
+    absolute,
+    matching,
+    replay,
+    sayings_about,
+    shown_text,
+    touches_of,
+)
 from obsmem.memory.recall import Source
 from obsmem.store.archive import StoredSession
 from obsmem.tasks.cards import cards_of, count_behind
@@ -27,7 +38,7 @@ CLOCK_SLACK = 2_000  # milliseconds by which a file's time may be after the call
 
 class FileStory(NamedTuple):
     """What is known of a file. ``touches`` and ``sayings`` are in order of time. ``content_id`` is the entry with the last
-    change of a text that is known whole, ``sha256`` that of the text, '' for none. ``disk`` is equal | changed | gone |
+    change of a text that is known whole, or that shows it, ``sha256`` that of the text, '' where it is not known to the last byte. ``disk`` is equal | changed | gone |
     untouched (no later than the last change, by its time alone) | unknown; ``modified_at`` in milliseconds, 0 if gone."""
 
     path: str
@@ -73,20 +84,58 @@ def tell_file(store: Store, path: str, here: Here) -> FileStory:
     return _compare(story, _content(store, story, {one.session.handle: one for one in sessions}))
 
 
-def _content(store: Store, story: FileStory, sessions: Mapping[str, StoredSession]) -> str | None:
-    """The text after the last change, where the calls since the last one that wrote it whole hold all of it."""
-    changes = [touch for touch in story.touches if touch.what != "read" and touch.ok is not False]
-    begin = max((index for index, touch in enumerate(changes) if touch.what == "wrote"), default=None)
-    if begin is None or changes[-1].what == "deleted":
-        return None
+class _Content(NamedTuple):
+    """A text that is known: the entry that shows its last change (or all of it), whether its last line's end is known, and
+    whether nothing of it may be missing."""
+
+    text: str
+    id: str
+    has_end: bool = True
+    is_whole: bool = True
+
+
+def _content(
+    store: Store, story: FileStory, sessions: Mapping[str, StoredSession], *, reads: bool = True
+) -> _Content | None:
+    """The text after the last change, where the calls since one that wrote or showed it whole hold all of it; else what was
+    shown of it last, from its first line on, if nothing was changed since."""
+    touches = [touch for touch in story.touches if touch.ok is not False and (reads or touch.what != "read")]
     made: list[Change] = []
-    for touch in changes[begin:]:
-        cwd = sessions[touch.session].session.cwd
-        found = _changes(sources_of(store, [touch.ids[0]]), story.path, cwd)
-        if not found:
+    last, shown_last = "", None
+    for touch in reversed(touches):
+        if touch.what == "deleted":
             return None
-        made += found
-    return replay(made)
+        if touch.what == "read":
+            shown = _shown(sources_of(store, list(touch.ids)))
+            if shown is not None and shown.is_whole:
+                text = replay([Change(True, shown.text), *made])
+                if text is None:
+                    return None
+                written = _content(store, story, sessions, reads=False)  # says where the last line ends
+                if written is not None and written.text.rstrip("\n") == text.rstrip("\n"):
+                    return written
+                return _Content(text, last or touch.ids[-1], has_end=False)
+            if shown is not None and not made and shown_last is None:
+                shown_last = _Content(shown.text, touch.ids[-1], has_end=False, is_whole=False)
+            continue
+        found = _changes(sources_of(store, [touch.ids[0]]), story.path, sessions[touch.session].session.cwd)
+        if not found:
+            return shown_last
+        made, last = [*found, *made], last or touch.ids[0]
+        if touch.what == "wrote":
+            text = replay(made)
+            return shown_last if text is None else _Content(text, last)
+    return shown_last
+
+
+def _shown(sources: list[Source]) -> Shown | None:
+    """What a call and its result show of a file."""
+    entries = [source.entry for source in sources if source.entry is not None]
+    call = next((one for one in entries if one.kind == "tool_call"), None)
+    result = next((one for one in entries if one.kind == "tool_result"), None)
+    if call is None or result is None:
+        return None
+    return shown_text(call.text, result.text[result.preface :])
 
 
 def _changes(sources: list[Source], path: str, cwd: str) -> list[Change]:
@@ -100,13 +149,12 @@ def _changes(sources: list[Source], path: str, cwd: str) -> list[Change]:
     ]
 
 
-def _compare(story: FileStory, content: str | None) -> FileStory:
+def _compare(story: FileStory, content: _Content | None) -> FileStory:
     """The story with what the disk says."""
-    changed = story.last("edited", "wrote", "deleted")
-    known = story._replace(
-        content_id=changed.ids[0] if changed and content is not None else "",
-        sha256=hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest() if content is not None else "",
-    )
+    known = story
+    if content is not None and content.is_whole:
+        digest = _sha256(content.text.encode("utf-8", "surrogatepass")) if content.has_end else ""
+        known = story._replace(content_id=content.id, sha256=digest)
     try:
         stat = os.stat(story.path)
     except OSError:
@@ -114,16 +162,27 @@ def _compare(story: FileStory, content: str | None) -> FileStory:
     modified = int(stat.st_mtime * 1000)
     known = known._replace(modified_at=modified)
     if content is not None and stat.st_size <= READ_LIMIT:
-        same = _read(story.path) in (content.encode("utf-8", "surrogatepass"), _with_returns(content))
-        return known._replace(disk="equal" if same else "changed")
+        data = _read(story.path)
+        if data in _forms(content):
+            digest = known.sha256 or _sha256(data or b"")
+            return known._replace(disk="equal", content_id=content.id, sha256=digest)
+        if content.is_whole:
+            return known._replace(disk="changed")
     last = story.touches[-1].at
     if last and modified > last + CLOCK_SLACK:
         return known._replace(disk="changed")
     return known._replace(disk="untouched" if last else "unknown")
 
 
-def _with_returns(text: str) -> bytes:
-    return text.replace("\n", "\r\n").encode("utf-8", "surrogatepass")
+def _forms(content: _Content) -> list[bytes]:
+    """The bytes that a text may be on disk: with either line end, and with or without one at last where nobody said."""
+    texts = [content.text] if content.has_end else [content.text, content.text + "\n"]
+    plain = [text.encode("utf-8", "surrogatepass") for text in texts]
+    return [*plain, *(text.replace("\n", "\r\n").encode("utf-8", "surrogatepass") for text in texts)]
+
+
+def _sha256(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
 
 
 def _read(path: str) -> bytes | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from pathlib import Path
 from typing import Any
@@ -10,13 +11,13 @@ import pytest
 
 from obsmem.core.errors import NotFound, UsageError
 from obsmem.core.model import Note
-from obsmem.memory.file_story import Change, absolute, replay, sayings_about
+from obsmem.memory.file_story import Change, Shown, absolute, replay, sayings_about, shown_text
 from obsmem.store.archive import StoredSession
 from obsmem.tasks.file_story import FileStory, tell_file
 from obsmem.tasks.here import Here
 from obsmem.tasks.store import Store
 from obsmem.tasks.words import index_all
-from tests.tasks.talk import Talk, opened, session_of
+from tests.tasks.talk import Talk, fresh, opened, session_of
 
 TEXT = "one\ntwo\nthree\n"
 
@@ -74,7 +75,7 @@ def test_who_said_what_about_it(tmp_path: Path) -> None:
 def test_nothing_is_claimed_of_a_text_that_is_not_known_whole(tmp_path: Path) -> None:
     talk = Talk(cwd=str(tmp_path))
     talk.user("Look at a.py and change it.")
-    use(talk, "Read", {"file_path": str(tmp_path / "a.py")}, "1\tone")
+    use(talk, "Read", {"file_path": str(tmp_path / "a.py"), "offset": 1, "limit": 1}, "1\tone")
     use(talk, "Edit", {"file_path": str(tmp_path / "a.py"), "old_string": "one", "new_string": "1"})
     file = tmp_path / "a.py"
     file.write_text("1", encoding="utf-8")
@@ -84,6 +85,78 @@ def test_nothing_is_claimed_of_a_text_that_is_not_known_whole(tmp_path: Path) ->
         assert (story.disk, story.content_id, story.sha256) == ("changed", "", ""), "it is from now, the talk is old"
         os.utime(file, (1_000_000_000, 1_000_000_000))
         assert story_of(store, stored, "a.py").disk == "untouched"
+
+
+@pytest.mark.parametrize(
+    ("form", "around"),
+    [("{:>6}→{}", "{}\n\n<system-reminder>\nbe careful\n</system-reminder>"), ("{}\t{}", "{}"),
+     ("{}: {}", "<path>/x</path>\n<type>file</type>\n<content>\n{}\n\n(End of file - total 3 lines)\n</content>"),
+     ("{:05}| {}", "<file>\n{}\n</file>")],
+)  # fmt: skip
+def test_a_file_is_compared_with_what_was_read_of_it_whole(form: str, around: str, tmp_path: Path) -> None:
+    lines = ["import os", "", "1→ \ttwo: | x"]
+    shown = around.replace("{}", "\n".join(form.format(number, line) for number, line in enumerate(lines, 1)))
+    file, text = tmp_path / "a.py", "\n".join(lines)
+    talk = Talk(cwd=str(tmp_path))
+    talk.user("Look at a.py.")
+    use(talk, "Read", {"file_path": str(file)}, shown)
+    with opened() as store:
+        stored = session_of(store, talk.write(tmp_path / "t"))
+        gone = story_of(store, stored, "a.py")
+        assert (gone.disk, gone.sha256) == ("gone", "") and gone.content_id, "nobody said whether its last line ends"
+        for data in (text, text + "\n", text.replace("\n", "\r\n")):
+            file.write_bytes(data.encode())
+            story = story_of(store, stored, "a.py")
+            assert (story.disk, story.sha256) == ("equal", hashlib.sha256(data.encode()).hexdigest())
+        file.write_text(text + " ", encoding="utf-8")
+        os.utime(file, (1_000_000_000, 1_000_000_000))
+        assert story_of(store, stored, "a.py").disk == "changed", "its bytes say so, whatever its time says"
+        use(talk, "Edit", {"file_path": str(file), "old_string": "import os", "new_string": "import re"})
+        session_of(store, talk.write(tmp_path / "t"))
+        file.write_text(text.replace("os", "re") + "\n", encoding="utf-8")
+        assert story_of(store, fresh(store, stored), "a.py").disk == "equal"
+
+
+def test_part_of_a_file_is_compared_but_never_said_to_have_changed(tmp_path: Path) -> None:
+    file = tmp_path / "a.py"
+    talk = Talk(cwd=str(tmp_path))
+    talk.user("Look at the beginning of a.py.")
+    use(talk, "Read", {"file_path": str(file), "limit": 2}, "1\tone\n2\ttwo")
+    with opened() as store:
+        stored = session_of(store, talk.write(tmp_path / "t"))
+        file.write_text("one\ntwo\n", encoding="utf-8")
+        assert story_of(store, stored, "a.py").disk == "equal", "these bytes were compared"
+        file.write_text("one\ntwo\nthree\n", encoding="utf-8")
+        os.utime(file, (1_000_000_000, 1_000_000_000))
+        story = story_of(store, stored, "a.py")
+        assert (story.disk, story.content_id, story.sha256) == ("untouched", "", "")
+
+
+def test_what_was_written_says_where_the_last_line_ends(tmp_path: Path) -> None:
+    talk = written(tmp_path)
+    numbered = "\n".join(f"{n}\t{line}" for n, line in enumerate(TEXT.replace("two", "2").rstrip("\n").split("\n"), 1))
+    use(talk, "Read", {"file_path": str(tmp_path / "src/count.py")}, numbered)
+    with opened() as store:
+        stored = session_of(store, talk.write(tmp_path / "t"))
+        digest = hashlib.sha256(TEXT.replace("two", "2").encode()).hexdigest()
+        assert story_of(store, stored, "src/count.py").sha256 == digest
+
+
+@pytest.mark.parametrize(
+    ("call", "result", "shown"),
+    [
+        ("Read\nfile_path: a", "1\tx\n2\ty", Shown("x\ny", True)),
+        ("Read\nfile_path: a\nlimit: 9", "1\tx\n2\ty", Shown("x\ny", False)),
+        ("Read", "2\tx\n3\ty", None),
+        ("Read", "1\tx\n3\ty", Shown("x", False)),
+        ("Read", "1\tx\n(File has more lines. Use 'offset' to go on)", Shown("x", False)),
+        ("Read", "".join(f"{n}\tx\n" for n in range(1, 2001)), Shown("\n".join(["x"] * 2000), False)),
+        ("Read", "Error: there is no such file", None),
+        ("Read", "", None),
+    ],
+)  # fmt: skip
+def test_what_a_tool_showed_of_a_file(call: str, result: str, shown: Shown | None) -> None:
+    assert shown_text(call, result) == shown
 
 
 def test_a_change_that_failed_is_not_part_of_the_text(tmp_path: Path) -> None:
