@@ -110,6 +110,8 @@ def _is_named(path: str, names: re.Pattern[str], text: str) -> bool:
 # How tools number the lines of a file that they show: ``  12→text``, ``12<tab>text``, ``12: text``, ``00012| text``.
 _NUMBERED = re.compile(r" *0*(\d+)(?:→|\t|: |\| )(.*)", re.DOTALL)
 _PART_ASKED = re.compile(r"^ *(?:offset|limit|start_line|end_line|view_range|range|lines?)\b", re.MULTILINE)
+# What may stand behind the lines: the end of a tag, a word that this is the end, fields of the tool's own record.
+_ASIDE = re.compile(r"</|\(End of file|\w+(?:\.\w+)+: ")
 MOST_LINES, LONGEST_LINE = 2_000, 2_000  # of a file that tools show whole; longer ones they cut
 
 
@@ -137,7 +139,7 @@ def shown_text(call: str, result: str) -> Shown | None:
     if not found:
         return None
     behind = "\n".join(rest).partition("<system-reminder>")[0].split("\n")
-    more = [one for one in behind if one.strip() and not one.startswith(("</", "(End of file"))]
+    more = [one for one in behind if one.strip() and not _ASIDE.match(one)]
     is_cut = len(found) >= MOST_LINES or any(len(one) >= LONGEST_LINE for one in found)
     return Shown("\n".join(found), not more and not is_cut and _PART_ASKED.search(call) is None)
 

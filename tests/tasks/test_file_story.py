@@ -146,6 +146,7 @@ def test_what_was_written_says_where_the_last_line_ends(tmp_path: Path) -> None:
     ("call", "result", "shown"),
     [
         ("Read\nfile_path: a", "1\tx\n2\ty", Shown("x\ny", True)),
+        ("Read\nfile_path: a", "1\tx\n\n\nfile.filePath: /w/a", Shown("x", True)),
         ("Read\nfile_path: a\nlimit: 9", "1\tx\n2\ty", Shown("x\ny", False)),
         ("Read", "2\tx\n3\ty", None),
         ("Read", "1\tx\n3\ty", Shown("x", False)),
