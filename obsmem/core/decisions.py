@@ -16,6 +16,7 @@ BLOCK = "block"
 DELIVER = "deliver"
 SECOND_TRY = "second-try"
 UPGRADE = "upgrade tried"
+COMPACT = "compact"
 WARN = "warn"
 REDUCE = "reduce"
 THIN = "thin"
@@ -32,6 +33,7 @@ DECISIONS: Mapping[str, str] = {
     DELIVER: "a block was left for delivery, or its receipts were looked for",
     SECOND_TRY: "a delivery did not arrive, and is offered once more",
     UPGRADE: "a model observes again what only the extractive worker had observed",
+    COMPACT: "a compaction was seen: what was held before and after it, and whether that cleared the mark",
     WARN: "the user and the agent are told that a compaction comes near",
     REDUCE: "a tool's output was shortened, or left as it is",
     THIN: "old tool results were masked in an outgoing request",

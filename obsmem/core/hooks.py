@@ -11,10 +11,11 @@ class HookEvent(tuple[str, ...]):
     """A harness's hook call in our words. ``kind``: turn_end | before_compact | session_start | session_end |
     prompt | other. ``source`` says why a session started (startup, resume, clear, compact, fork, or what came);
     ``since`` is when the compaction was that it goes on after, in milliseconds, where the harness tells; ``focus`` what the
-    user asks its summary to attend to."""
+    user asks its summary to attend to; ``held`` the tokens in the window and those of the window itself (``24000/200000``), where
+    the harness tells before a compaction."""
 
     __slots__ = ()
-    _fields = ("kind", "name", "session_id", "transcript", "cwd", "source", "agent_id", "since", "focus")
+    _fields = ("kind", "name", "session_id", "transcript", "cwd", "source", "agent_id", "since", "focus", "held")
 
     def __new__(
         cls,
@@ -27,9 +28,10 @@ class HookEvent(tuple[str, ...]):
         agent_id: str = "",
         since: str = "",
         focus: str = "",
+        held: str = "",
     ) -> HookEvent:
         """Make an event; everything but what happened may be unknown."""
-        return tuple.__new__(cls, (kind, name, session_id, transcript, cwd, source, agent_id, since, focus))
+        return tuple.__new__(cls, (kind, name, session_id, transcript, cwd, source, agent_id, since, focus, held))
 
     @property
     def kind(self) -> str:
@@ -75,6 +77,11 @@ class HookEvent(tuple[str, ...]):
     def focus(self) -> str:
         """What the user asks a compaction's summary to attend to."""
         return self[8]
+
+    @property
+    def held(self) -> str:
+        """How full the window is before a compaction, and how large it is, in tokens; '' where nobody says."""
+        return self[9]
 
 
 class HookAnswer(tuple[str, ...]):

@@ -18,7 +18,8 @@ class Measure(NamedTuple):
     wrote. ``at`` in milliseconds. ``request`` names the request among its session's: a later record of the same name says
     more of it. ``kind``: a ``request`` of the session's own agent; one at its ``side`` (a sub-agent's, a summariser's);
     what a compaction ``kept``, as the harness estimates it, without what stands in every request; or a ``count`` that the
-    harness made itself. ``trigger`` of a compaction is auto or manual. ``place`` says which entries it has counted: those up
+    harness made itself. ``trigger`` of a compaction is auto or manual; its ``summary`` is hidden (it is there, but nobody can
+    read it), none, or '' where the entries after it show it. ``place`` says which entries it has counted: those up
     to this record, those ``before`` it, or those up to the last words that the agent ``spoke``."""
 
     context: int = 0
@@ -31,6 +32,7 @@ class Measure(NamedTuple):
     request: str = ""
     kind: MeasureKind = "request"
     trigger: str = ""
+    summary: Literal["", "hidden", "none"] = ""
     place: Literal["here", "before", "spoke"] = "here"
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from functools import lru_cache
-from typing import Any
+from typing import Any, Literal
 
 from obsmem.core import late
 from obsmem.core.model import Entry, Session
@@ -42,6 +42,7 @@ OUTPUT_ITEMS = frozenset(
     {"function_call_output", "custom_tool_call_output", "local_shell_call_output", "mcp_tool_call_output"}
     | {"tool_search_output"}
 )
+COMPACTION_ITEMS = frozenset({"compaction", "context_compaction", "compaction_summary"})
 END_EVENTS = frozenset({"exec_command_end", "patch_apply_end", "mcp_tool_call_end"})
 ITEM, EVENT, COMPLETED = "i", "e", "c"
 TOOL = Entry._fields.index("tool")
@@ -313,9 +314,9 @@ class Reader:
             kept = kept[1:]
         self._boundary = self._number
         self._began = True
-        return Parsed(
-            tuple(kept), () if kept else ("duplicate of context_compacted",), disowned=self._summariser(payload)
-        )
+        measure = Measure(at=time_of(stamp), kind="kept", summary=_summary_of(payload)) if kept else None
+        skipped = () if kept else ("duplicate of context_compacted",)
+        return Parsed(tuple(kept), skipped, measure=measure, disowned=self._summariser(payload))
 
     def _summariser(self, payload: Payload) -> tuple[int, ...]:
         """The line of the newest reply, if it is the summary itself: a local compaction asks the model for it, and
@@ -359,6 +360,15 @@ EVENT_RULES: dict[str, Rule] = {
     "context_compacted": Reader._context_compacted,
     "web_search_end": Reader._search_end,
 }
+
+
+def _summary_of(payload: Payload) -> Literal["", "hidden", "none"]:
+    """Whether a compaction has a summary that cannot be read, or none at all (a fresh window, the history beside it)."""
+    history = payload.get("replacement_history")
+    if payload.get("message") or not isinstance(history, list):
+        return ""
+    hidden = any(isinstance(item, dict) and item.get("type") in COMPACTION_ITEMS for item in history)
+    return "hidden" if hidden else "none"
 
 
 @lru_cache(maxsize=64)

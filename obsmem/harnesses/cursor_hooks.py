@@ -40,7 +40,15 @@ def read_event(event: str, payload: Mapping[str, Any]) -> HookEvent:
         cwd=text_of(payload, "cwd") or (folders[0] if folders else ""),
         source="startup" if kind == "session_start" else text_of(payload, "trigger"),
         agent_id=text_of(payload, "subagent_id"),
+        held=_held(payload) if kind == "before_compact" else "",
     )
+
+
+def _held(payload: Mapping[str, Any]) -> str:
+    """What Cursor counts before a compaction; it is in none of its transcripts."""
+    counts = [payload.get("context_tokens"), payload.get("context_window_size")]
+    known = all(isinstance(count, int) and count > 0 for count in counts)
+    return f"{counts[0]}/{counts[1]}" if known else ""
 
 
 def answer(event: HookEvent, answer: HookAnswer) -> str:

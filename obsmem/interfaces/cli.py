@@ -351,6 +351,7 @@ def _add_care(commands: Commands, _: Add) -> None:
     maintain.add_argument("--session", default="")
     maintain.add_argument("--cwd", default="")
     maintain.add_argument("--before-compact", action="store_true")
+    maintain.add_argument("--announced", default="", help="what a hook says of a compaction: auto:24000/200000")
     maintain.add_argument("--ended", action="store_true", help="the session has ended")
     maintain.add_argument("--seconds", type=float, default=0.0, help="the time there is before a compaction")
     maintain.add_argument("--seat", type=int, help="the seat that a hook took for it")

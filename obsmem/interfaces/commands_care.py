@@ -15,6 +15,7 @@ from obsmem.tasks.copies import copies_of, drop_places
 from obsmem.tasks.entries import find_entry
 from obsmem.tasks.forget import forget_entry, forget_session, undo_forget
 from obsmem.tasks.fsck import check_home
+from obsmem.tasks.recount import recount
 from obsmem.tasks.remember import descendants
 from obsmem.tasks.resolve import find_session
 from obsmem.tasks.store import open_store
@@ -90,9 +91,11 @@ def run_hooks(arguments: argparse.Namespace) -> int:
 def run_index(arguments: argparse.Namespace) -> int:
     """``index``: fill the full-text index for all sessions now instead of in the background."""
     with open_store() as store:
-        added = index_all(store, float("inf"))
+        added, counted = index_all(store, float("inf")), recount(store, float("inf"))
     if arguments.json:
-        say_json({"added": added})
+        say_json({"added": added, "recounted": counted})
     else:
         say(f"Indexed {many(added, 'entry')}.")
+        if counted:
+            say(f"Counted the requests of {many(counted, 'session')} anew, which an earlier version had read.")
     return 0

@@ -21,6 +21,7 @@ from obsmem.tasks.forget import apply_retention
 from obsmem.tasks.ingest import known_session
 from obsmem.tasks.maintain import COMPACT_SECONDS, catch_up, look_after
 from obsmem.tasks.observe import Done
+from obsmem.tasks.recount import recount
 from obsmem.tasks.shortening import compile_settings
 from obsmem.tasks.store import Store, open_store
 from obsmem.tasks.vectors import fill_vectors
@@ -68,7 +69,8 @@ def _work(store: Store, arguments: argparse.Namespace) -> Done | None:
     if arguments.drain:
         return drain_with_workers(store, arguments.drain, local_clock, arguments.seconds or COMPACT_SECONDS)
     if arguments.before_compact:
-        return catch_up(store, *session, seconds=arguments.seconds or COMPACT_SECONDS)
+        seconds = arguments.seconds or COMPACT_SECONDS
+        return catch_up(store, *session, seconds=seconds, announced=arguments.announced)
     done = look_after(store, *session, ended=arguments.ended)
     if done is not None:
         _finish(store, arguments.transcript)
@@ -84,6 +86,7 @@ def _finish(store: Store, transcript: str) -> None:
     except NotFound:
         pass
     index_all(store, deadline)
+    recount(store, deadline)
     try:
         fill_vectors(store, deadline)
     except ConfigError as error:

@@ -93,7 +93,8 @@ def _run(home: str, arguments: list[str], script: str) -> str:
         from obsmem.system.focus import keep_focus
 
         keep_focus(folder, what.focus)
-        status = process.run(home, script, ["maintain", *work, "--before-compact"], COMPACT_SECONDS)
+        announced = ["--announced", f"{what.source}:{what.held}"] if what.source or what.held else []
+        status = process.run(home, script, ["maintain", *work, "--before-compact", *announced], COMPACT_SECONDS)
         outcome = "killed" if status is None else f"exit-{status}"
         if module.KEEPS_BLOCK:
             from obsmem.system.blockfile import keep

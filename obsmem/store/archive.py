@@ -233,6 +233,11 @@ class Archive:
         for row in self.connection.execute("SELECT no FROM segments WHERE source=? ORDER BY no", (source,)).fetchall():
             yield self.segment(row[0])
 
+    def segment_sizes(self, source: int) -> list[tuple[int, int]]:
+        """(number, bytes) of a source's segments, in order."""
+        rows = self.connection.execute("SELECT no, size FROM segments WHERE source=? ORDER BY no", (source,))
+        return [(row[0], row[1]) for row in rows]
+
     def links(self, source: int) -> Iterator[tuple[int, str, str, bool]]:
         """Yield (line, id key, parent key, is prompt) of a source's records; keys as 16 hex digits, '' for none."""
         cursor = self.connection.execute(

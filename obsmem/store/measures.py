@@ -39,6 +39,7 @@ class Measured(NamedTuple):
     written: int = 0
     model: str = ""
     trigger: str = ""
+    summary: str = ""
     copied: bool = False
     request: int = 0
 
@@ -93,10 +94,17 @@ def _save(connection: sqlite3.Connection, session: int, placed: Placed) -> None:
         ).fetchone()
         if known is not None:
             seq, output = known[0], max(output, known[1])
+    how, context = f"{measure.trigger}/{measure.summary}".strip("/"), measure.context
+    if measure.kind == "kept":  # one record may say how it came about, and the next how much was kept
+        told = connection.execute(
+            "SELECT how, context FROM measures WHERE session=? AND seq=? AND request=0 AND kind=?",
+            (session, seq, _CODES["kept"]),
+        ).fetchone()
+        how, context = (how or told[0], context or told[1]) if told else (how, context)
     connection.execute(
         f"INSERT OR REPLACE INTO measures(session, {_COLUMNS}) VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?)",
-        (session, seq, _CODES[measure.kind], measure.context, measure.at, measure.window, output, measure.cached, measure.written,
-         measure.model, measure.trigger, copied, number),
+        (session, seq, _CODES[measure.kind], context, measure.at, measure.window, output, measure.cached, measure.written,
+         measure.model, how, copied, number),
     )  # fmt: skip
 
 
@@ -111,7 +119,12 @@ def measures_of(connection: sqlite3.Connection, session: int, up_to: int | None 
     rows = connection.execute(
         f"SELECT {_COLUMNS} FROM measures WHERE session=? AND seq<=? ORDER BY seq, at", (session, high)
     )
-    return [Measured._make((row[0], _KINDS[row[1]], *row[2:10], bool(row[10]), row[11])) for row in rows]
+    return [Measured._make((row[0], _KINDS[row[1]], *row[2:9], *_told(row[9]), bool(row[10]), row[11])) for row in rows]
+
+
+def _told(how: str) -> tuple[str, str]:
+    trigger, _, summary = how.partition("/")
+    return (trigger, summary) if trigger not in ("hidden", "none") else ("", trigger)
 
 
 def sessions_to_complete(connection: sqlite3.Connection) -> list[int]:
@@ -134,14 +147,13 @@ def complete_measures(
     else:
         connection.execute("UPDATE measures SET kind=-2 WHERE session=? AND kind=-1", (session,))
         placed = ()
-    for one in placed:
-        number = request_number(one.measure.request)
-        known = connection.execute(
-            "SELECT 1 FROM measures WHERE session=? AND request=? AND (request<>0 OR seq=?)",
-            (session, number, one.seq),
-        ).fetchone()
-        if known is None:
-            _save(connection, session, one)
+    rows = connection.execute("SELECT request, seq FROM measures WHERE session=?", (session,)).fetchall()
+    known = {row[0] for row in rows if row[0]}
+    seqs = {row[1] for row in rows if not row[0]}
+    save_measures(connection, session, [
+        one for one in placed
+        if (request_number(one.measure.request) not in known if one.measure.request else one.seq not in seqs)
+    ])  # fmt: skip
 
 
 def _are_named(connection: sqlite3.Connection) -> bool:

@@ -190,6 +190,11 @@ class MemoryStore(Coverage, Deliveries, Pins, Reductions, Rotations):
         row = self.connection.execute("SELECT seq FROM progress WHERE session=? AND task=?", (session, task)).fetchone()
         return -1 if row is None else int(row[0])
 
+    def set_progress(self, session: str, task: str, seq: int) -> None:
+        """Note how far a session was looked through for something."""
+        with transaction(self.connection):
+            self._set_progress(session, task, seq)
+
     def _set_progress(self, session: str, task: str, seq: int) -> None:
         self.connection.execute("INSERT OR REPLACE INTO progress VALUES(?,?,?)", (session, task, seq))
 

@@ -22,6 +22,7 @@ from obsmem.system.paths import safe_name, session_folder
 from obsmem.system.state import DEFAULT_RATE, State, switched_off, write_state
 from obsmem.system.warningfile import drop_warning
 from obsmem.system.workspace import workspace_of
+from obsmem.tasks.compactions import hear, learn_from
 from obsmem.tasks.deliver import leave_block
 from obsmem.tasks.deliveries import open_delivery, settle
 from obsmem.tasks.drain import drain
@@ -88,12 +89,13 @@ def look_after(
 
 
 def catch_up(
-    store: Store, harness: str, transcript: str, session_id: str, cwd: str, *, seconds: float = COMPACT_SECONDS
-) -> Done | None:
+    store: Store, harness: str, transcript: str, session_id: str, cwd: str, *, seconds: float = COMPACT_SECONDS,
+    announced: str = "",
+) -> Done | None:  # fmt: skip
     """Before a compaction: archive and observe everything within ``seconds``, and make the block due.
 
-    With less than COMPACT_SECONDS (a session start waits) no configured worker is asked. None where another call does
-    the same right now (a hook that is registered twice).
+    With less than COMPACT_SECONDS (a session start waits) no configured worker is asked. ``announced`` is what the hook
+    said of it (``hear``). None where another call does the same right now (a hook that is registered twice).
     """
     deadline = time.monotonic() + seconds
     folder = session_folder(store.home, harness, transcript, session_id)
@@ -106,6 +108,7 @@ def catch_up(
         stored = read(store, harness, source, seconds=LOCK_SECONDS)
         if stored is None:
             return Done()
+        hear(store, stored, announced)
         done = drain(store, stored, local_clock, deadline, workers=seconds >= COMPACT_SECONDS)
         write_hook_state(store, stored, source.path)
         _tell_window(store, stored, ends=True)
@@ -162,6 +165,7 @@ def _tell_window(store: Store, stored: StoredSession, *, ends: bool = False) -> 
         if ends:
             drop_warning(store.folder_of(stored))
         else:
+            learn_from(store, stored)
             leave_warning(store, stored)
         leave_facts(store, stored, local_clock, ends=ends)
     except (StoreError, OSError) as error:

@@ -67,6 +67,15 @@ def occupancy_after(store: Store, stored: StoredSession, measures: Sequence[Meas
 
 def ratio(store: Store, stored: StoredSession, measures: Sequence[Measured]) -> float:
     """Of what the provider counts to our estimate: by the session's newest requests, else as learned of its model."""
+    found = measured_ratio(store, stored, measures)
+    if not found:
+        model = model_of(stored, measures)
+        found = known_window(store.memory.connection, stored.session.harness, model).ratio
+    return found or 1.0
+
+
+def measured_ratio(store: Store, stored: StoredSession, measures: Sequence[Measured]) -> float:
+    """The same by the session alone; 0 where too little was counted to tell."""
     estimated = counted = 0
     own = [one for one in measures if one.kind in OWN_REQUESTS][-PAIRS:]
     for before, after in pairwise(own):
@@ -76,10 +85,7 @@ def ratio(store: Store, stored: StoredSession, measures: Sequence[Measured]) -> 
         if given:
             estimated, counted = estimated + given, counted + grown
     low, high = RATIOS
-    if estimated >= ENOUGH:
-        return min(high, max(low, counted / estimated))
-    learned = known_window(store.memory.connection, stored.session.harness, model_of(stored, measures)).ratio
-    return learned or 1.0
+    return min(high, max(low, counted / estimated)) if estimated >= ENOUGH else 0.0
 
 
 def _unsaid(store: Store, stored: StoredSession, measure: Measured, last: int) -> int:

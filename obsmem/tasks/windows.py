@@ -20,6 +20,7 @@ from obsmem.tasks.store import Store
 SMALLEST, LARGEST = 1_000, 100_000_000  # tokens: what is no such number is no window
 SLACK = 1.05  # of a mark that a session may hold without a compaction before the mark is not believed there
 REFUSAL = "learned from a refusal"
+LEARNED = "learned from compactions"
 REPORTED = "reported by the harness"
 
 
