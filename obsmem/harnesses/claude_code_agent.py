@@ -7,7 +7,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from obsmem.harnesses.skills import Skill, front_matter
+from obsmem.harnesses.skills import MARK, Skill, front_matter
 
 
 def mcp_config(home: str, project: str, name: str, command: str) -> tuple[str, dict[str, Any]]:
@@ -40,14 +40,14 @@ def skill_file(home: str, project: str, skill: Skill) -> tuple[str, str]:
     return os.path.join(folder, "commands", f"{skill.name}.md"), command_text(skill)
 
 
-def command_text(skill: Skill) -> str:
-    """A slash command's file, as the plugin has it too."""
+def command_text(skill: Skill, mark: str = MARK) -> str:
+    """A slash command's file; the plugin has it without the mark of those that `install` makes."""
     head = front_matter(
         description=json.dumps(skill.description),
         argument_hint=json.dumps(f"[{skill.hint}]") if skill.hint else "",
         disable_model_invocation="true" if skill.for_user else "",
     )
-    return head + skill.text("$ARGUMENTS")
+    return head + skill.text("$ARGUMENTS", mark)
 
 
 def _user_folder(home: str) -> str:

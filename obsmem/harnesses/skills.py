@@ -1,7 +1,7 @@
 """What a user or an agent can call by name in every harness: the texts, from one folder, with this machine's commands.
 
-Invariant: each file that is made of one carries a mark, by which alone it is known as ours; the text is the same in every
-harness, only what stands around it differs.
+Invariant: each file that `install` makes of one carries a mark, by which alone it is known as ours; the text is the same in
+every harness, only what stands around it differs.
 """
 
 from __future__ import annotations
@@ -24,9 +24,10 @@ class Skill(NamedTuple):
     for_user: bool
     body: str
 
-    def text(self, arguments: str) -> str:
-        """The body and our mark, with what names the words that came with the call."""
-        return f"{self.body.replace('{arguments}', arguments).rstrip()}\n\n{MARK}\n"
+    def text(self, arguments: str, mark: str = MARK) -> str:
+        """The body and a mark ('' for none), with what names the words that came with the call."""
+        body = self.body.replace("{arguments}", arguments).rstrip()
+        return f"{body}\n\n{mark}\n" if mark else f"{body}\n"
 
 
 def skills(command: str, recall: str) -> list[Skill]:

@@ -13,10 +13,11 @@ import time
 from collections.abc import Iterator
 
 from obsmem import __version__
+from obsmem.harnesses import load
 from obsmem.system.launcher import server_path
 from obsmem.tasks.called import command
 from obsmem.tasks.finding import BROKEN, GOOD, WARNING, Check
-from obsmem.tasks.install import detect, is_registered
+from obsmem.tasks.install import detect, is_registered, user_home
 
 START_SECONDS = 30.0  # the longest that a harness waits for a server
 _ABOUT = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "doctor", "version": __version__}}
@@ -26,9 +27,12 @@ def check_server(home: str, cwd: str) -> Iterator[Check]:
     """Is the server registered, and does it answer?"""
     known = detect()
     registered = [name for name in known if is_registered(home, name, cwd)]
-    missing = [name for name in known if name not in registered]
+    brought = {name: load(name).other_ways(user_home(), cwd) for name in known if name not in registered}
+    missing = [name for name, ways in brought.items() if not ways]
     if not registered:
-        if known:
+        if known and not missing:
+            yield Check("tools", GOOD, f"brought by {', '.join(way for ways in brought.values() for way in ways)}")
+        elif known:
             yield Check("tools", WARNING, "the agent's tools are registered nowhere", f"run: {command()} install")
         return
     where = f"registered in {', '.join(registered)}" + (f", not in {', '.join(missing)}" if missing else "")

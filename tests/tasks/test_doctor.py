@@ -15,6 +15,7 @@ from obsmem.harnesses.base import Source
 from obsmem.system.launcher import launcher_path, record_interpreter
 from obsmem.tasks import install
 from obsmem.tasks.doctor import diagnose, exit_status, unlogged_trouble
+from obsmem.tasks.doctor_mcp import check_server
 from obsmem.tasks.finding import BROKEN, GOOD, WARNING, Check
 from obsmem.tasks.ingest import ingest
 from obsmem.tasks.store import open_store
@@ -233,3 +234,19 @@ def test_it_tells_what_became_of_the_last_block(home: str, tmp_path: Path) -> No
         ingest(store, "claude-code", Source(str(case)))
     found = look(home)["delivery"]
     assert (found.level, "after compaction 2" in found.what) == (GOOD, True), found
+
+
+def test_tools_that_a_plugin_brings_are_not_missed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No second registration is advised beside the plugin's own; without the plugin, one is."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("PATH", str(tmp_path / "none"))
+    for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "XDG_CONFIG_HOME", "OPENCODE_CONFIG_DIR"):
+        monkeypatch.delenv(name, raising=False)
+    path = tmp_path / ".claude" / "settings.json"
+    path.parent.mkdir()
+    path.write_text('{"enabledPlugins": {"observational-memory@here": true}}', encoding="utf-8")
+    (found,) = check_server(str(tmp_path / "data"), str(tmp_path))
+    assert (found.level, found.what) == (GOOD, "brought by the plugin observational-memory@here")
+    path.write_text("{}", encoding="utf-8")
+    (found,) = check_server(str(tmp_path / "data"), str(tmp_path))
+    assert found.level == WARNING and "registered nowhere" in found.what
