@@ -41,6 +41,9 @@ DECISIONS: Mapping[str, str] = {
     RUN: "a headless loop begins a turn, repeats none, or ends",
 }
 
+# What follows from the record and the settings alone, so that it can be decided again (``replay --policy``).
+REPLAYED = (OBSERVE, WAIT, REFLECT, DROP, BLOCK)
+
 
 class Decision(NamedTuple):
     """One row: ``what`` is a key of DECISIONS, ``why`` the reason in a few words (nothing anybody said), ``numbers`` name ->

@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from obsmem.core.decisions import Decision
+from obsmem.core.decisions import REPLAYED, Decision
 from obsmem.store.schema import transaction
 
 ROUTINES = 12  # the newest decisions of a session among which one like it is looked for
@@ -56,7 +56,7 @@ class Deliveries:
         """Note what was decided about a session (a key of ``core.decisions.DECISIONS``), and the numbers it turned on.
 
         A ``routine`` decision takes the place of the one like it (same ``what`` and ``why``) that was taken since the last one
-        that was not routine, and keeps its count (``times``) and where that began (``first_at``, ``first_seq``)."""
+        of the passes or of a block that was not routine, and keeps its count (``times``) and where that began (``first_at``, ``first_seq``)."""
         now, said = int(time.time() * 1000), dict(numbers or {})
         with transaction(self.connection):
             if routine:
@@ -76,10 +76,11 @@ class Deliveries:
             )
 
     def _routine(self, session: str, what: str, why: str) -> tuple[int, int, dict[str, Any]] | None:
-        """(no, at, numbers) of the routine decision of this kind after the last one that was none."""
+        """(no, at, numbers) of the routine decision of this kind after the last one of the passes and blocks that was none."""
         rows = self.connection.execute(
-            "SELECT no, at, what, why, numbers FROM decisions WHERE session=? ORDER BY no DESC LIMIT ?",
-            (session, ROUTINES),
+            f"SELECT no, at, what, why, numbers FROM decisions WHERE session=? AND what IN ({','.join('?' * len(REPLAYED))})"
+            " ORDER BY no DESC LIMIT ?",
+            (session, *REPLAYED, ROUTINES),
         )
         for number, at, found, reason, text in rows:
             numbers = json.loads(text)
@@ -105,6 +106,15 @@ class Deliveries:
             "SELECT * FROM decisions WHERE session=? AND at BETWEEN ? AND ? ORDER BY no", (session, since, until)
         )
         return [Decision(row[1], row[2], row[3], row[4], json.loads(row[5]) if row[5:] else {}) for row in rows]
+
+    def last_decision(self, session: str, what: str) -> Decision | None:
+        """The newest decision of a kind about a session; None where there is none."""
+        row = self.connection.execute(
+            "SELECT * FROM decisions WHERE session=? AND what=? ORDER BY no DESC LIMIT 1", (session, what)
+        ).fetchone()
+        if row is None:
+            return None
+        return Decision(row[1], row[2], row[3], row[4], json.loads(row[5]) if row[5:] else {})
 
     def decided(self, session: str, what: str, why: str) -> int:
         """When something was decided (ms); 0 where it was not."""

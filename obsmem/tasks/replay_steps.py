@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from obsmem.core.decisions import BLOCK, DROP, OBSERVE, REFLECT, WAIT, Decision
+from obsmem.core.decisions import BLOCK, DROP, OBSERVE, REFLECT, REPLAYED, WAIT, Decision
 from obsmem.store.archive import StoredSession
 from obsmem.store.archive_schema import KIND_CODES, SPEAKER_CODES
 from obsmem.tasks.decide import DUE, FAST, FORK
@@ -17,7 +17,6 @@ from obsmem.tasks.deliver import AFTER_TURN, BEFORE_COMPACTION
 from obsmem.tasks.store import Store
 
 PASSES, PARENT, GAP, RENDER = "passes", "parent", "gap", "render"
-REPLAYED = (OBSERVE, WAIT, REFLECT, DROP, BLOCK)  # kinds that follow from the record and the settings alone
 _HUMAN = f"kind={KIND_CODES['user']} AND speaker={SPEAKER_CODES['human']} AND active=1 AND replaced_by IS NULL"
 # Number of a decision -> the setting that it was.
 _SETTINGS: Mapping[tuple[str, str], str] = {

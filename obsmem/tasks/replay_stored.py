@@ -15,7 +15,7 @@ from difflib import SequenceMatcher
 from typing import Any, NamedTuple
 
 from obsmem.core.clock import Clock
-from obsmem.core.decisions import BLOCK, Decision
+from obsmem.core.decisions import BLOCK, REPLAYED, Decision
 from obsmem.core.errors import NotFound
 from obsmem.memory.lines import pool
 from obsmem.store.archive import StoredSession
@@ -31,7 +31,7 @@ from obsmem.tasks.observe import leave_gap, observe_up_to, run_passes
 from obsmem.tasks.pins import HAND
 from obsmem.tasks.remember import goes_on_from, remember
 from obsmem.tasks.replay_recorded import BY_RULE, Recorded
-from obsmem.tasks.replay_steps import GAP, PARENT, PASSES, REPLAYED, Step, natural_steps, recorded_steps, turn_ends
+from obsmem.tasks.replay_steps import GAP, PARENT, PASSES, Step, natural_steps, recorded_steps, turn_ends
 from obsmem.tasks.store import Store, open_store
 from obsmem.workers.base import Worker
 

@@ -5,13 +5,16 @@ from __future__ import annotations
 import os
 import sqlite3
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from obsmem.core.decisions import OBSERVE, REDUCE, SECOND_TRY, WAIT
 from obsmem.core.ids import content_id
 from obsmem.core.model import Note, Reflection
 from obsmem.store.memory import BACKUPS_KEPT, MemoryStore, WorkerCall
 from obsmem.store.memory_coverage import Gap
+from obsmem.store.schema import transaction
 
 S = "abcd"
 
@@ -135,3 +138,50 @@ def test_one_backup_a_day_and_the_newest_seven_are_kept(memory: MemoryStore, tmp
     assert len(names) == BACKUPS_KEPT
     assert os.path.basename(path) == names[-1]
     assert oct(os.stat(path).st_mode & 0o777) == "0o600"
+
+
+def decided(memory: MemoryStore) -> list[tuple[str, str, dict[str, Any]]]:
+    """What was decided, without when."""
+    return [(one.what, one.why, {**one.numbers, "first_at": 0}) for one in memory.decisions(S)]
+
+
+def test_a_routine_decision_stands_once_between_two_that_are_none(memory: MemoryStore) -> None:
+    for seq in (1, 2, 2, 3):
+        memory.record_decision(S, WAIT, "not due", {"seq": seq}, routine=True)
+        memory.record_decision(S, REDUCE, "shortened", {"seq": seq})  # nothing that the passes turn on
+    waits = [one for one in decided(memory) if one[0] == WAIT]
+    assert waits == [(WAIT, "not due", {"seq": 3, "routine": True, "times": 3, "first_seq": 1, "first_at": 0})]
+    memory.record_decision(S, OBSERVE, "due", {"seq": 4})
+    memory.record_decision(S, WAIT, "not due", {"seq": 4}, routine=True)
+    assert [one[0] for one in decided(memory) if one[0] != REDUCE] == [WAIT, OBSERVE, WAIT]
+
+
+def test_decisions_are_read_in_the_order_in_which_they_were_taken_between_two_times(memory: MemoryStore) -> None:
+    for number in range(4):
+        memory.record_decision(S, OBSERVE, f"{number}", {"list": [1, {"a": "b"}]})
+    memory.connection.execute("UPDATE decisions SET at=no*1000")
+    assert [one.why for one in memory.decisions(S)] == ["0", "1", "2", "3"]
+    assert [one.why for one in memory.decisions(S, 2000, 3000)] == ["1", "2"]
+    assert memory.decisions(S)[0].numbers == {"list": [1, {"a": "b"}]}
+    assert memory.decisions("another") == []
+
+
+def test_only_old_decisions_of_the_named_kinds_are_pruned(memory: MemoryStore) -> None:
+    for kind in (OBSERVE, WAIT, SECOND_TRY):
+        memory.record_decision(S, kind, "why")
+    memory.connection.execute("UPDATE decisions SET at=no*1000")
+    assert memory.prune_decisions(1000, [OBSERVE]) == 0
+    assert memory.prune_decisions(5000, [OBSERVE, WAIT]) == 2
+    assert [one.what for one in memory.decisions(S)] == [SECOND_TRY]
+
+
+def test_a_decision_stands_or_falls_with_what_was_decided(memory: MemoryStore) -> None:
+    with pytest.raises(RuntimeError), transaction(memory.connection):
+        memory.commit_stretch(call(0, 1), -1, 0, 1, "a", [note("Gone.", 1)])
+        memory.record_decision(S, OBSERVE, "due")
+        raise RuntimeError
+    assert memory.decisions(S) == [] and memory.notes(S) == []
+    with transaction(memory.connection):
+        memory.commit_stretch(call(0, 1), -1, 0, 1, "a", [note("Kept.", 1)])
+        memory.record_decision(S, OBSERVE, "due")
+    assert len(memory.decisions(S)) == len(memory.notes(S)) == 1
