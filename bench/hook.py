@@ -34,7 +34,8 @@ from obsmem.system.files import remove, write_atomic
 from obsmem.system.indexfile import KEPT, MAGIC, TIME, index_path
 from obsmem.system.paths import HOME_VARIABLE, session_folder
 from obsmem.system.seats import wait_until_free
-from obsmem.system.state import State, write_state
+from obsmem.system.shortening import Settings, write_settings
+from obsmem.system.state import SEEN_FILE, State, write_state
 from obsmem.system.workspace import workspace_of
 
 PYTHON = os.path.realpath(sys.executable)
@@ -48,6 +49,7 @@ PART_BYTES = 9500
 SMALL = 10_000  # bytes
 SIZES = (("10 KB", SMALL), ("10 MB", 10_000_000), ("1 GB", 1 << 30))
 MANY_NOTES = 600
+LONG_OUTPUT = 300  # lines of an output that is shortened
 _CALL = re.compile(r"\d+ +(?P<name>\w+)\(.* = (?P<result>-?\d+)?")
 _LOADED = """
 import sys
@@ -226,6 +228,38 @@ def beginning(folder: str, count: int) -> dict[str, Any]:
     return {**figures, "another_part": quiet}
 
 
+def shortening(folder: str, count: int) -> dict[str, Any]:
+    """Medians of a PostToolUse hook and of a bare start: for an output that is too short, where shortening is off, and for one
+    that is shortened, its whole kept on the disk first."""
+    home, session = os.path.join(folder, "home"), os.path.join(folder, f"{SESSION}.jsonl")
+    tests = "".join(f"tests/test_{n}.py::test_that_{n}_is_so PASSED\n" for n in range(LONG_OUTPUT))
+    outputs = {"short": "ok\n", "long": f"collected {LONG_OUTPUT} items\n{tests}== {LONG_OUTPUT} passed in 1.2s =="}
+    worlds = {}
+    for name, text in outputs.items():
+        payload = os.path.join(folder, f"{name}.json")
+        value = {
+            "session_id": SESSION, "transcript_path": session, "cwd": folder, "hook_event_name": "PostToolUse",
+            "tool_name": "Bash", "tool_use_id": "toolu_1", "tool_input": {"command": "pytest -q"},
+            "tool_response": {"stdout": text, "stderr": "", "interrupted": False, "isImage": False},
+        }  # fmt: skip
+        Path(payload).write_text(json.dumps(value), encoding="utf-8")
+        worlds[name] = World(home, payload, payload)
+    os.makedirs(home)
+    words = ["hook", HARNESS, "PostToolUse"]
+    off = pairs("PostToolUse, switched off", words, worlds["long"], worlds["long"].stop, count)
+    write_settings(home, Settings(reduce=True))
+    idle = pairs("PostToolUse, nothing to do", words, worlds["short"], worlds["short"].stop, count)
+    seen = os.path.join(session_folder(home, HARNESS, session, SESSION), SEEN_FILE)
+    done = pairs(
+        f"PostToolUse, shortens {len(outputs['long'])} bytes", words, worlds["long"], worlds["long"].stop, count,
+        lambda: remove(seen),
+    )  # fmt: skip
+    remove(seen)
+    if b"shortened" not in run([PYTHON, "-I", "-S", SCRIPT, *words], worlds["long"], worlds["long"].stop)[1]:
+        raise SystemExit("PostToolUse shortened nothing at the end: its figure is not that of shortening")
+    return {"off": off, "idle": idle, "shortens": done}
+
+
 def main() -> int:
     """Run the bench."""
     parser = argparse.ArgumentParser(prog="python -m bench.hook", description=__doc__)
@@ -242,6 +276,8 @@ def main() -> int:
         start = delivering(os.path.join(folder, "delivering"), options.pairs)
         os.makedirs(os.path.join(folder, "beginning"))
         began = beginning(os.path.join(folder, "beginning"), options.pairs)
+        os.makedirs(os.path.join(folder, "shortening"))
+        shortened = shortening(os.path.join(folder, "shortening"), options.pairs)
         ours, bare = loaded_modules(world)
         added = sorted(set(ours) - set(bare))
         print(f"modules after Stop: {len(ours)}, of which a bare start has {len(bare)}; added: {' '.join(added)}")
@@ -251,10 +287,11 @@ def main() -> int:
         Goal("Stop that starts a maintainer / a bare start", started["ratio"], 2.5, at_most=True),
         Goal("SessionStart, a part / a bare start", start["ratio"], 2.0, at_most=True),
         Goal("SessionStart, the index / a bare start", began["ratio"], 3.0, at_most=True),
+        Goal("PostToolUse, nothing to do / a bare start", shortened["idle"]["ratio"], 2.0, at_most=True),
     ):
         print(goal.line())
     if options.json:
-        figures = {"machine": machine, "stop": stop, "prompt": prompt, "stop_starting": started, "session_start": start, "index": began, "modules": ours, "added": added, "system_calls": calls}  # fmt: skip
+        figures = {"machine": machine, "stop": stop, "prompt": prompt, "stop_starting": started, "session_start": start, "index": began, "shortening": shortened, "modules": ours, "added": added, "system_calls": calls}  # fmt: skip
         facts.write(options.json, figures)
     return 0
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from obsmem.system.shortening import Settings
 
 PROJECT_FILE = ".observational-memory.yaml"  # that of obsmem.system.config, which hooks do not load
-LARGEST = 16 << 20  # bytes of an output that is looked at
+LARGEST = 2 << 20  # bytes of an output that is looked at: a rule reads about a megabyte in a second
 OWN_NAMES = ("observational", "recall")  # in a command: what it prints was asked for
 REPEAT = "repeat"  # the rule by which an output that stands in the context already is pointed to
 
@@ -69,7 +69,7 @@ def _off_in_project(folder: str) -> bool:
 def _whole(output: ToolOutput) -> bytes | None:
     """All that was printed; None where it cannot be had, or is too long."""
     if not output.path:
-        return output.text.encode("utf-8", "surrogatepass")
+        return output.text.encode("utf-8", "surrogatepass") if output.size <= LARGEST else None
     try:
         size = os.stat(output.path).st_size
         if size > LARGEST or size < output.size:

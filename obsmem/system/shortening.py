@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 SETTINGS_FILE = "shorten"
 JOURNAL_FILE = "reduce.journal"  # of a session: a JSON line for each long output, until the maintainer takes them
+VIEW_FOLDER = "view"  # of the data folder: for each session the calls whose results our plugin masks, written by it
 FORGOTTEN_FILE = "forgotten"  # of a session that was forgotten on request: no output of it is kept
 SEEN_SECONDS = 1800  # harnesses clear old results away without saying so
 SEEN_BYTES = 1 << 14  # from the end of that list

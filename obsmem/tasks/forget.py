@@ -22,7 +22,7 @@ from obsmem.store.schema import transaction
 from obsmem.system.files import remove, write_atomic
 from obsmem.system.paths import safe_name, session_folder
 from obsmem.system.raw_files import FOLDER, drop_raw
-from obsmem.system.shortening import FORGOTTEN_FILE
+from obsmem.system.shortening import FORGOTTEN_FILE, VIEW_FOLDER
 from obsmem.tasks.decide import prune
 from obsmem.tasks.entries import find_entry, read_entries
 from obsmem.tasks.fork import drop_fork_files
@@ -58,7 +58,7 @@ def forget_session(store: Store, stored: StoredSession) -> Forgotten:
     notes = _forget_notes(store, ids)
     _forget_memory(store, handle)
     _wipe(store, touched, folders)
-    remove(os.path.join(store.home, "view", f"{safe_name(stored.session.id)}.json"))  # the plugin's: ids of masked calls
+    remove(os.path.join(store.home, VIEW_FOLDER, f"{safe_name(stored.session.id)}.json"))  # the plugin's: ids of masked calls
     for folder in folders_of_its_own:
         drop_raw(folder)  # what waits belongs to it, too
         if os.path.isdir(folder):

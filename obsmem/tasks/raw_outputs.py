@@ -10,7 +10,7 @@ import json
 import os
 
 from obsmem.core import late
-from obsmem.core.decisions import REDUCE
+from obsmem.core.decisions import REDUCE, THIN
 from obsmem.core.errors import StoreError
 from obsmem.core.ids import RAW_LENGTH, RAW_PREFIX, raw_id
 from obsmem.core.model import Entry
@@ -19,9 +19,9 @@ from obsmem.store.archive import StoredSession
 from obsmem.store.archive_raw import add_raw, archived_raw, is_sound, raw_bytes, tie_raw
 from obsmem.store.memory_reductions import Reduction
 from obsmem.system.files import read_bytes, remove
-from obsmem.system.paths import session_folder
+from obsmem.system.paths import safe_name, session_folder
 from obsmem.system.raw_files import FOLDER, RawFile, find_raw, read_raw
-from obsmem.system.shortening import JOURNAL_FILE
+from obsmem.system.shortening import JOURNAL_FILE, VIEW_FOLDER
 from obsmem.tasks.entries import whole_entry
 from obsmem.tasks.store import Store
 from obsmem.tasks.whole_outputs import number_of
@@ -93,13 +93,29 @@ class RawOutputs:
             self._store.memory.record_decision(handle, REDUCE, f"shortened by {one.rule}", numbers)
 
 
+def _note_view(store: Store, stored: StoredSession) -> None:
+    """A decision for each time that more old results were masked in what a plugin sends."""
+    path = os.path.join(store.home, VIEW_FOLDER, f"{safe_name(stored.session.id)}.json")
+    try:
+        masked = len(json.loads(read_bytes(path, MOST_JOURNAL) or b"[]"))
+    except (ValueError, TypeError):
+        return
+    if masked:
+        handle = stored.session.handle
+        before = [one for one in store.memory.decisions(handle) if one.what == THIN]
+        if not before or before[-1].numbers.get("masked") != masked:
+            store.memory.record_decision(handle, THIN, "a request would not have fitted", {"masked": masked})
+
+
 def _holds(text: str, data: bytes) -> bool:
     """True if a result has all that its tool printed."""
     return data.decode("utf-8", "replace").strip() in text
 
 
 def take_journal(store: Store, stored: StoredSession) -> int:
-    """Write down as decisions which long outputs hooks left as they are, and why; returns how many."""
+    """Write down as decisions which long outputs hooks left as they are, and why, and how many old results a plugin masks;
+    returns how many outputs."""
+    _note_view(store, stored)
     path = os.path.join(store.folder_of(stored), JOURNAL_FILE)
     taken = f"{path}.taken"
     if os.path.exists(path) and not os.path.exists(taken):
