@@ -171,7 +171,7 @@ class _Reading:
             self.state = state  # the record is read again one day: it has told the reader nothing yet
         if self.stopped or (broken and not self.final):
             return False
-        entries, skipped = self.own_voice.heard(parsed.entries), parsed.skipped
+        entries, skipped = self.own_voice.heard(parsed.entries, parsed.skipped), parsed.skipped
         as_read = raw.data
         if self.forgotten and self._is_forgotten(raw, parsed):
             # Same length, so that all places stay right; the words are gone.

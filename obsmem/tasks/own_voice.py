@@ -18,6 +18,7 @@ from obsmem.tasks.entries import read_entries
 from obsmem.tasks.store import Store
 
 REMEMBERED = 256  # calls of one reading
+EMPTY_RESULT = "empty tool result"  # as readers say it
 CALLS_BACK = 30  # calls of an earlier reading among which a result's own is looked for
 _WORDS = ("user", "assistant")
 _BESIDE = (*_WORDS, "tool_call", "tool_result")
@@ -29,12 +30,15 @@ class OwnVoice:
     def __init__(self, store: Store, stored: StoredSession) -> None:
         self._store, self._stored = store, stored
         self._calls: dict[str, bool] = {}
-        self._nameless: list[tuple[str, bool]] | None = (
-            None  # (tool, ours) of calls without an id that wait for a result
-        )
+        self._waiting: list[tuple[str, bool]] = []  # (tool, ours) of calls without an id that have no result yet
+        self._looked = False
 
-    def heard(self, entries: Iterable[Entry]) -> tuple[Entry, ...]:
-        """Entries, in the order of their session, with the harness as the speaker of what we gave."""
+    def heard(self, entries: Iterable[Entry], skipped: Iterable[str] = ()) -> tuple[Entry, ...]:
+        """The entries of a record, in the order of their session, with the harness as the speaker of what we gave.
+        ``skipped`` says why some of it gave none: a result without words answers a call all the same."""
+        if EMPTY_RESULT in skipped:
+            self._look_back()
+            del self._waiting[:1]
         return tuple(self._heard(entries))
 
     def _heard(self, entries: Iterable[Entry]) -> Iterator[Entry]:
@@ -53,17 +57,22 @@ class OwnVoice:
 
     def _follow(self, entry: Entry) -> bool:
         """Keep the calls without an id that wait; True for the result of one of ours. Words end the waiting."""
-        if self._nameless is None:
-            self._nameless = []
-            if entry.kind in _WORDS:
-                return False  # whatever waited in an earlier reading is over
-            archive = self._store.archive
-            last = archive.by_number(self._stored.no).last_seq
-            rows = list(archive.entries(self._stored.no, last - CALLS_BACK, None, "replaced_by IS NULL"))
-            for known in read_entries(self._store, self._stored, rows, lost=True):
-                if known.kind in _BESIDE and not known.call_id:
-                    self._move(self._nameless, known)
-        return self._move(self._nameless, entry)
+        if entry.kind in _WORDS:
+            self._looked = True  # whatever waited in an earlier reading is over
+        self._look_back()
+        return self._move(self._waiting, entry)
+
+    def _look_back(self) -> None:
+        """Once in a reading: the calls that an earlier one left waiting."""
+        if self._looked:
+            return
+        self._looked = True
+        archive = self._store.archive
+        last = archive.by_number(self._stored.no).last_seq
+        rows = list(archive.entries(self._stored.no, last - CALLS_BACK, None, "replaced_by IS NULL"))
+        for known in read_entries(self._store, self._stored, rows, lost=True):
+            if known.kind in _BESIDE and not known.call_id:
+                self._move(self._waiting, known)
 
     @staticmethod
     def _move(waiting: list[tuple[str, bool]], entry: Entry) -> bool:

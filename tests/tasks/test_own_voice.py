@@ -59,12 +59,16 @@ NAMELESS = [
     f"[Tool result] run_terminal_cmd\n{CLAIM} (in the log)\n\n",
     f"[Tool result] run_terminal_cmd\nNote [3fa9c1d] {CLAIM}\n\n",
     "assistant:\nIt is the header.\n[Tool call] run_terminal_cmd\n  command: recall 3fa9c1d\n\n",
+    "[Tool result] run_terminal_cmd\n\n",
+    "[Tool call] run_terminal_cmd\n  command: cat log.txt\n\n",
+    f"[Tool result] run_terminal_cmd\n{CLAIM} (behind an empty one)\n\n",
+    "[Tool call] run_terminal_cmd\n  command: recall 3fa9c1d\n\n",
     "assistant:\nNever mind.\n\n",
     f"[Tool result] run_terminal_cmd\n{CLAIM} (of nobody)\n\n",
 ]
 
 
-@pytest.mark.parametrize("pieces", [(), (3,), (4, 6), (1, 2, 3, 4, 5, 6, 7, 8, 9)])
+@pytest.mark.parametrize("pieces", [(), (3,), (4, 6), (1, 2, 3, 4, 5, 6, 7, 8), (8, 11)])
 def test_where_calls_have_no_ids_a_result_belongs_to_the_first_call_of_its_tool(
     pieces: tuple[int, ...], tmp_path: Path
 ) -> None:
@@ -76,7 +80,7 @@ def test_where_calls_have_no_ids_a_result_belongs_to_the_first_call_of_its_tool(
             stored = session_of(store, path, "cursor", final=True)
         results = [one for one in entries(store, stored) if one.kind == "tool_result"]
         assert not any(one.call_id for one in results)
-        assert [one.speaker for one in results] == ["tool", "tool", "harness", "tool"]
+        assert [one.speaker for one in results] == ["tool", "tool", "harness", "tool", "tool"]
         assert results[2].text.startswith("Note [3fa9c1d]")
 
 
