@@ -27,14 +27,15 @@ _SESSION_FROM = "FROM sessions s LEFT JOIN sessions p ON p.no = s.parent"
 
 
 class Archive:
-    """The archive of one store. One connection, used from one thread at a time."""
+    """The archive of one store. One connection, used from one thread at a time. ``held`` are the number and the bytes of the
+    segment that was decompressed last, whose records are asked for next."""
 
     def __init__(self, path: str, *, readonly: bool = False) -> None:
         self.path = path
         self.connection = open_database(path, MIGRATIONS, journal="TRUNCATE", readonly=readonly)
         if not readonly:
             self.connection.execute("PRAGMA secure_delete=ON")
-        self._segment: tuple[int, bytes] = (-1, b"")
+        self.held: tuple[int, bytes] = (-1, b"")
 
     def close(self) -> None:
         """Close the connection."""
@@ -174,8 +175,8 @@ class Archive:
 
     def segment(self, number: int) -> bytes:
         """The decompressed bytes of a segment. Raises StoreError if it is missing or damaged."""
-        if self._segment[0] == number:
-            return self._segment[1]
+        if self.held[0] == number:
+            return self.held[1]
         row = self.connection.execute("SELECT data FROM segments WHERE no=?", (number,)).fetchone()
         if row is None:
             raise StoreError(f"Segment {number} is missing from the archive. Run 'observational-memory fsck --repair'.")
@@ -189,7 +190,7 @@ class Archive:
             raise StoreError(
                 f"Segment {number} of the archive is damaged ({error}). Run 'observational-memory fsck --repair'."
             ) from error
-        self._segment = (number, data)
+        self.held = (number, data)
         return data
 
     def place(self, entry: EntryRow) -> Place:
@@ -389,7 +390,7 @@ class Archive:
 
     def drop_cache(self) -> None:
         """Read segments again from the database: one was just changed."""
-        self._segment = (-1, b"")
+        self.held = (-1, b"")
 
     def is_removed(self, entry: EntryRow) -> bool:
         """True if retention removed an entry's bytes."""

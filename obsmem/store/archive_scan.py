@@ -7,14 +7,20 @@ earlier group, so that whoever stops in between knows where to go on.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from typing import NamedTuple
+import zlib
+from collections import deque
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 from obsmem.core.model import EntryKind
 from obsmem.store.archive import Archive
 from obsmem.store.archive_rows import EntryRow, entry_row
 from obsmem.store.archive_schema import KIND_CODES, row_number
 
+if TYPE_CHECKING:
+    from concurrent.futures import Future, ThreadPoolExecutor
+
+AHEAD = 3  # segments that are decompressed before they are asked for
 _WHOLE = "e.copied=0 AND e.replaced_by IS NULL"  # no copies of a parent's entries, only the newest version of each
 
 
@@ -70,6 +76,43 @@ def groups(archive: Archive, session: int, first: int, last: int, wanted: Wanted
         else:
             found.append(Group((segment,), low, high, size))
     return found
+
+
+def segments_ahead(archive: Archive, numbers: Sequence[int]) -> Iterator[bytes | None]:
+    """The bytes of segments in this order, while others decompress the next ones; None where they are missing, damaged or
+    were removed by retention. Each is held by the archive until the next one is asked for."""
+    from concurrent.futures import ThreadPoolExecutor  # only who looks through many segments waits for it
+
+    pool = ThreadPoolExecutor(1)
+    waiting: deque[tuple[int, Future[bytes] | None]] = deque()
+    left = iter(numbers)
+    try:
+        while True:
+            for number in left:
+                waiting.append((number, _decompressing(archive, number, pool)))
+                if len(waiting) > AHEAD:
+                    break
+            if not waiting:
+                return
+            number, future = waiting.popleft()
+            data = _result(future)
+            if data is not None:
+                archive.held = (number, data)
+            yield data
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _decompressing(archive: Archive, number: int, pool: ThreadPoolExecutor) -> Future[bytes] | None:
+    row = archive.connection.execute("SELECT data FROM segments WHERE no=?", (number,)).fetchone()
+    return pool.submit(zlib.decompress, row[0]) if row is not None and row[0] else None
+
+
+def _result(future: Future[bytes] | None) -> bytes | None:
+    try:
+        return None if future is None else future.result()
+    except zlib.error:
+        return None
 
 
 def rows_in(archive: Archive, segment: int, low: int, high: int, wanted: Wanted) -> list[EntryRow]:

@@ -13,13 +13,12 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from obsmem.core import late
-from obsmem.core.errors import StoreError
 from obsmem.core.identifiers import Term, light_stem
 from obsmem.core.model import Entry
 from obsmem.memory.own import is_own_call, is_own_text
 from obsmem.store.archive import StoredSession
 from obsmem.store.archive_rows import EntryRow
-from obsmem.store.archive_scan import Group, Wanted, beyond_bytes, calls_before, groups, rows_in
+from obsmem.store.archive_scan import Group, Wanted, beyond_bytes, calls_before, groups, rows_in, segments_ahead
 from obsmem.store.archive_schema import row_number
 from obsmem.tasks.entries import read_entries
 from obsmem.tasks.store import Store
@@ -78,21 +77,23 @@ class Scan:
         for stretch, found in planned:
             self.at = row_number(stretch.stored.no, stretch.last + 1)
             sides = beyond_bytes(archive, stretch.stored.no)
+            read = segments_ahead(archive, [segment for group in found for segment in group.segments])
             for group in found:
                 if time.monotonic() >= self.deadline:
                     return
-                for entry in self._of_group(stretch.stored, group, test, sides):
+                for entry in self._of_group(stretch.stored, group, test, sides, read):
                     yield stretch.stored, entry
                 self.looked += group.size
                 self.at = group.low
         self.done = len(planned) == len(self.stretches)
 
-    def _of_group(self, stored: StoredSession, group: Group, test: Test, sides: frozenset[int]) -> Iterator[Entry]:
+    def _of_group(
+        self, stored: StoredSession, group: Group, test: Test, sides: frozenset[int], read: Iterator[bytes | None]
+    ) -> Iterator[Entry]:
         rows: list[EntryRow] = []
         for segment in group.segments:
-            try:
-                data = self.store.archive.segment(segment)
-            except StoreError:
+            data = next(read)
+            if data is None:
                 continue  # removed by retention, or damaged: fsck says so
             has_side = any(group.low <= number <= group.high for number in sides)
             if not has_side and not test(data):
