@@ -32,7 +32,10 @@ def run_forget(arguments: argparse.Namespace) -> int:
                 raise NotFound(
                     f"No session {arguments.what!r} was forgotten. Name it as HARNESS/SESSION-ID, as forgetting it printed."
                 )
-            say("It may be read again.")
+            if arguments.json:
+                say_json({"allowed": arguments.what})
+            else:
+                say("It may be read again.")
             return 0
         is_entry = is_entry_id(arguments.what)
         stored = None if is_entry else find_session(store, arguments.what)

@@ -56,4 +56,6 @@ def is_answer(entry: Entry) -> bool:
 def is_own_text(entry: Entry) -> bool:
     """True for what carries our block, or is an answer of our tools, and is nobody's own words: a human who quotes it still
     spoke."""
-    return (OWN_BLOCK in entry.text and entry.speaker != "human") or is_answer(entry)
+    # A result that the harness speaks is one that was found to be ours when it was read.
+    known = entry.kind == "tool_result" and entry.speaker == "harness"
+    return known or (OWN_BLOCK in entry.text and entry.speaker != "human") or is_answer(entry)

@@ -56,6 +56,10 @@ def test_forget_of_a_session_says_what_went_and_how_to_allow_it_again(run: Run, 
     assert undo in output.out
     assert run(*undo.split(" ")).out == "It may be read again.\n"
     assert f"{ENTRIES} entries" in run("ingest", str(DEMO / "claude-code")).out
+    run("forget", SESSION, "--yes")
+    name = f"claude-code/{SESSION}"
+    assert json.loads(run("forget", name, "--undo", "--json").out) == {"allowed": name}
+    assert run("forget", name, "--undo", "--json").status == 3
 
 
 def test_forget_of_one_entry_takes_the_notes_that_cite_it(run: Run, stored: Path) -> None:

@@ -6,10 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from obsmem.core.finds import Query
 from obsmem.interfaces.mcp_scope import Asker
 from obsmem.interfaces.mcp_tools import call_tool
 from obsmem.memory.own import INTRODUCTION
 from obsmem.tasks.remember import remember
+from obsmem.tasks.search import search
+from obsmem.tasks.words import index_all
 from tests.tasks.talk import SESSION, Talk, entries, fresh, opened, session_of, watch
 from tests.tasks.test_file_story import use
 
@@ -82,6 +85,12 @@ def test_where_calls_have_no_ids_a_result_belongs_to_the_first_call_of_its_tool(
         assert not any(one.call_id for one in results)
         assert [one.speaker for one in results] == ["tool", "tool", "harness", "tool", "tool"]
         assert results[2].text.startswith("Note [3fa9c1d]")
+        mine = f"{stored.session.handle}.{results[2].seq}"
+        for _ in range(2):  # looked through, then from the index
+            for mode in ("words", "exact"):
+                assert mine not in [hit.id for hit in search(store, Query(CLAIM, mode, limit=50)).hits]
+                assert mine in [hit.id for hit in search(store, Query(CLAIM, mode, limit=50, own=True)).hits]
+            index_all(store, float("inf"))
 
 
 def test_an_answer_of_our_tools_is_known_by_what_it_opens_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
