@@ -20,9 +20,11 @@ from obsmem.system import log
 from obsmem.system.local_time import local_clock
 from obsmem.system.paths import data_home
 from obsmem.tasks import usage
+from obsmem.tasks.compactions import recent_trouble, trouble_words
 from obsmem.tasks.deliver import make_block
 from obsmem.tasks.deliveries import describe, recent_deliveries
 from obsmem.tasks.doctor import unlogged_trouble
+from obsmem.tasks.doctor_store import RECENT_SECONDS
 from obsmem.tasks.install import is_registered
 from obsmem.tasks.observe import observe_clock
 from obsmem.tasks.remember import remember
@@ -214,6 +216,8 @@ def run_status(arguments: argparse.Namespace) -> int:
         say(f"  {value['gaps']} stretches could not be observed (gaps)")
     for block in value["blocks"]:
         say(f"block of {block['handle']}: {block['words']}")
+    for one in value["compactions"]:
+        say(f"compactions of {one['handle']}: {one['words']}")
     for chain in value["chains"][:CHAINS]:
         say(f"session {chain['words']}")
     say(f"tools for agents: {', '.join(value['tools_registered']) or 'registered nowhere'}")
@@ -265,6 +269,10 @@ def _status_value(store: Store, home: str) -> dict[str, Any]:
         "failed_calls": run("SELECT count(*) FROM worker_calls WHERE outcome LIKE 'failed%'").fetchone()[0],
         "gaps": run("SELECT count(*) FROM gaps").fetchone()[0],
         "behind": behind,
+        "compactions": [
+            {"handle": one.session.handle, "words": trouble_words(wrong), **wrong._asdict()}
+            for one, wrong in recent_trouble(store, int((time.time() - RECENT_SECONDS) * 1000))
+        ],
         "blocks": [
             {"handle": one.session.handle, "words": describe(found, local_clock), **found._asdict()}
             for one, found in recent_deliveries(store)

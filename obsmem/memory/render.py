@@ -86,6 +86,7 @@ def render(
     program: str = "",
     disk: Mapping[str, str] | None = None,
     preface: str = "",
+    urgent: str = "",
     turns: TurnLines | None = None,
     part_bytes: int = PART_BYTES,
     most_parts: int = MOST_PARTS,
@@ -94,15 +95,16 @@ def render(
 
     ``disk`` maps paths to 'changed' or 'gone' (the files now against what was read). ``recall``, ``show`` and ``program``
     are the commands that work where the agent is; with ``program`` the block says when to search and to pin.
-    ``preface`` says something else in that place; ``turns`` puts a section of turns in the place of the notes. A memory
+    ``preface`` says something else in that place, and ``urgent`` stands before either; ``turns`` puts a section of turns in the place of the notes. A memory
     that would need more than ``most_parts`` parts is cut down to them. No parts at all where nothing is remembered.
     """
     newest = max([0, *(note.at for note in memory.notes), *(said.at for said in state.instructions)])
     view = View(session.handle, clock, recall, clock(newest)[:10])
     nudge = "\n" + preface if preface else _nudge(program) if budget >= NUDGE_LEAST else ""
+    nudge = f"\n{urgent}{nudge}" if urgent else nudge
     room = budget
     while True:
-        sections = _choose(state, memory, view, room - estimate(preface), show, disk or {}, most_parts, turns)
+        sections = _choose(state, memory, view, room - estimate(preface) - estimate(urgent), show, disk or {}, most_parts, turns)
         if not any(section.lines for section in sections):
             return Block((), 0, (), tuple(note.id for note in memory.notes), "")
         block = _pack(session, sections, memory, key, recall, part_bytes, nudge)

@@ -158,3 +158,34 @@ def complete_measures(
 
 def _are_named(connection: sqlite3.Connection) -> bool:
     return any(row[1] == "request" for row in connection.execute("PRAGMA table_info(measures)"))
+
+
+class Spent(NamedTuple):
+    """Requests of a session that are alike: their model and day (local, '' where no time was told), how many, and tokens as
+    the provider counted them; ``unknown`` of them were only seen by an earlier version, which kept no more than their number."""
+
+    session: str
+    model: str
+    day: str
+    requests: int
+    fresh: int
+    cached: int
+    written: int
+    output: int
+    unknown: int
+
+
+def spent_since(connection: sqlite3.Connection, since: int) -> list[Spent]:
+    """What all sessions spent since a time in milliseconds; a request without a time counts at its session's last growth."""
+    if not _are_named(connection):
+        return []
+    rows = connection.execute(
+        "SELECT s.handle, CASE m.model WHEN '' THEN s.model ELSE m.model END AS name,"
+        " CASE m.at WHEN 0 THEN '' ELSE date(m.at / 1000, 'unixepoch', 'localtime') END AS day, count(*),"
+        " sum(CASE WHEN m.kind < 0 THEN 0 ELSE max(0, m.context - m.cached - m.written) END), sum(m.cached), sum(m.written),"
+        " sum(m.output), sum(m.kind < 0) FROM measures m JOIN sessions s ON s.no=m.session"
+        " WHERE m.copied=0 AND m.kind IN (0, 1, -1, -2) AND CASE m.at WHEN 0 THEN s.updated_at ELSE m.at END >= ?"
+        " GROUP BY s.no, name, day ORDER BY day DESC, count(*) DESC",
+        (since,),
+    )
+    return [Spent(*row) for row in rows]

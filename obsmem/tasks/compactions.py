@@ -28,6 +28,7 @@ from obsmem.tasks.windows import LARGEST, LEARNED, REFUSAL, REPORTED, learn_mark
 HARDLY = 0.9  # of the mark, or of what was held before: a compaction that leaves as much did not clear it
 REFUSAL_LENGTH = 4_000  # characters of a notice that may be a refusal
 CLEARED, NOT_CLEARED, NO_SUMMARY = "cleared the mark", "did not clear the mark", "came without a summary"
+LOOKED_AT = 20  # sessions of a harness, the last grown, by which is seen whether its compactions bring summaries
 EXAMINED, REFUSED = "compactions", "refusals"  # how far a session was looked through
 COUNTED = (*OWN_REQUESTS, "count")
 TRIGGERS = ("auto", "manual")
@@ -167,5 +168,40 @@ def _learn_refusals(store: Store, stored: StoredSession, measures: Sequence[Meas
 def trouble(store: Store, stored: StoredSession) -> Decision | None:
     """The newest compaction of a session, where it did not clear the mark or came without a summary; None where all is
     well."""
-    found = [one for one in store.memory.decisions(stored.session.handle) if one.what == COMPACT]
-    return found[-1] if found and found[-1].why != CLEARED else None
+    found = store.memory.last_decision(stored.session.handle, COMPACT)
+    return found if found is not None and found.why != CLEARED else None
+
+
+def recent_trouble(store: Store, since: int) -> list[tuple[StoredSession, Decision]]:
+    """The main sessions that grew since a time in milliseconds and whose newest compaction did not help, the last grown first."""
+    found = [(one, trouble(store, one)) for one in store.archive.sessions() if one.updated_at >= since]
+    return [(one, wrong) for one, wrong in found if wrong is not None and one.session.role == "main"]
+
+
+def in_progress_words(store: Store, stored: StoredSession) -> str:
+    """What the block says first where a compaction leaves the model without knowing that work goes on: where the session's last
+    one did not help, or the harness's last one brought no summary. '' otherwise."""
+    wrong = trouble(store, stored)
+    if wrong is None:
+        others = [one for one in store.archive.sessions() if one.session.harness == stored.session.harness][:LOOKED_AT]
+        last = (store.memory.last_decision(one.session.handle, COMPACT) for one in others)
+        newest = max((one for one in last if one is not None), key=lambda one: one.at, default=None)
+        wrong = newest if newest is not None and newest.why == NO_SUMMARY else None
+    if wrong is None:
+        return ""
+    return (
+        "WORK IS IN PROGRESS. The window may begin with no summary, or a poor one: do not begin anew or greet; do what the last "
+        "instruction below asks, unless it is done by now."
+    )
+
+
+def trouble_words(wrong: Decision) -> str:
+    """What is wrong with a compaction, in one sentence."""
+    numbers = wrong.numbers
+    if wrong.why == NO_SUMMARY:
+        return "the last one came without a summary: the model knew nothing of the work but what our block said"
+    return (
+        f"the last one did not clear the mark: {numbers.get('before', 0):,} tokens before it, {numbers.get('after', 0):,} after "
+        f"it, and the harness compacts at {numbers.get('mark', 0):,}; large instructions, tools or pinned files stay in "
+        "every request"
+    )

@@ -20,6 +20,7 @@ from obsmem.system.blockfile import make_due, write_next
 from obsmem.system.focus import read_focus
 from obsmem.tasks.called import command, recall_command
 from obsmem.tasks.cards import cards_of
+from obsmem.tasks.compactions import in_progress_words
 from obsmem.tasks.decide import decide
 from obsmem.tasks.reasons import count_left_out, keep_reasons
 from obsmem.tasks.remember import remember
@@ -58,6 +59,7 @@ def _rendering(store: Store, stored: StoredSession, clock: Clock, budget: int, u
         show=command() + " notes",
         program=command(),
         disk=disk,
+        urgent=in_progress_words(store, stored),
     )
     return _Rendering(block, memory, disk, budget)
 

@@ -14,10 +14,12 @@ from obsmem.store.schema import damage
 from obsmem.system import config as configuration
 from obsmem.system.local_time import local_clock
 from obsmem.tasks.called import command
+from obsmem.tasks.compactions import recent_trouble, trouble_words
 from obsmem.tasks.deliveries import describe, recent_deliveries
 from obsmem.tasks.finding import BROKEN, GOOD, WARNING, Check
 from obsmem.tasks.store import ARCHIVE, INDEX, MEMORY, Store
 
+RECENT_SECONDS = 7 * 86_400
 QUICK = 64 << 20  # bytes; larger databases are looked through by fsck alone
 
 
@@ -86,6 +88,22 @@ def check_deliveries(home: str) -> Iterator[Check]:
             yield Check("delivery", WARNING, told, "see whether the harness cut or dropped a hook's output")
         else:
             yield Check("delivery", GOOD, told)
+
+
+def check_compactions(home: str) -> Iterator[Check]:
+    """Whether compactions did what they are for in the sessions that grew lately."""
+    store = _opened(home)
+    if store is None:
+        return
+    try:
+        found = recent_trouble(store, int((time.time() - RECENT_SECONDS) * 1000))
+    finally:
+        store.close()
+    if not found:
+        yield Check("compaction", GOOD, "each one made room, and brought a summary")
+    for stored, wrong in found:
+        remedy = f"run: {command()} context {stored.session.handle}"
+        yield Check("compaction", WARNING, f"session {stored.session.handle}: {trouble_words(wrong)}", remedy)
 
 
 def _opened(home: str) -> Store | None:
