@@ -19,6 +19,7 @@ from typing import Any
 import obsmem
 from obsmem import workers
 from obsmem.core import model
+from obsmem.core.decisions import DECISIONS, REPLAYED
 from obsmem.core.mask_kinds import KINDS
 from obsmem.core.reduce import ALL_RULES
 from obsmem.harnesses import REGISTRY, load
@@ -32,7 +33,7 @@ SPAN = re.compile(r"<!-- begin: (?P<name>[^>]+) -->\n(?P<body>.*?)<!-- end: (?P=
 
 VALUES = (
     model.Place, model.Action, model.Entry, model.Session, model.Note, model.Reflection, model.Drop, model.Pin, model.Fact, model.Card,
-    model.Chunk, model.Memory, model.Block, model.Request, model.Reply, model.HookEvent, model.HookAnswer,
+    model.Chunk, model.Memory, model.Reason, model.Block, model.Request, model.Reply, model.HookEvent, model.HookAnswer,
 )  # fmt: skip
 DATABASES: Mapping[str, Any] = {
     "archive.db": archive_schema.MIGRATIONS,
@@ -72,7 +73,9 @@ HOLDS: Mapping[str, str] = {
     "receipts": "parts found in transcripts",
     "workers": "what was learned of each model (MODEL-4)",
     "spending": "what models reserved or took (MODEL-3)",
+    "reductions": "results that models were given shortened, and their sizes",
     "decisions": "what was decided about a session, and the numbers it turned on",
+    "rewound": "which entries went on or off the live path, and when",
     "windows": "windows of models and marks of their compactions, as reported or learned",
     "marks": "where windows of each size were compacted",
     "reach": "how far each derived table has come",
@@ -139,6 +142,12 @@ def ignored(harness: str) -> str:
 def facts() -> str:
     """Every kind of fact."""
     return table(("fact", "meaning"), ((f"`{kind}`", meaning) for kind, meaning in model.FACT_KINDS.items()))
+
+
+def decisions() -> str:
+    """Every kind of decision."""
+    rows = ((f"`{kind}`", meaning, "yes" if kind in REPLAYED else "") for kind, meaning in DECISIONS.items())
+    return table(("decision", "what it says", "replayed"), rows)
 
 
 def mask_kinds() -> str:
@@ -219,6 +228,7 @@ TABLES: Mapping[str, Callable[[str], str]] = {
     "values": lambda old: values(),
     "tables": lambda old: tables(),
     "facts": lambda old: facts(),
+    "decisions": lambda old: decisions(),
     "mask kinds": lambda old: mask_kinds(),
     "rules of shortening": lambda old: reduce_rules(),
     "commands": lambda old: commands(),

@@ -30,11 +30,13 @@ from obsmem.system import (
     notice,
     paths,
     process,
+    raw_files,
     seats,
+    shortening,
     state,
     warningfile,
 )
-from obsmem.tasks import config_files, rule_files, skill_files, store
+from obsmem.tasks import config_files, reasons, rule_files, skill_files, store
 from obsmem.tasks.ask import make_worker
 from tests import docs_tables
 from tests.docs_tables import ROOT, SPAN, SPEC
@@ -57,7 +59,7 @@ PLUGIN_SERVER = {"command": "python3", "args": ["${CLAUDE_PLUGIN_ROOT}/observati
 PLACES = (
     store.ARCHIVE, store.MEMORY, store.INDEX, "backups", "sessions", "locks", seats.WAITING, "key", process.INTERPRETER_FILE, launcher.LAUNCHER,
     launcher.RECALL, launcher.SERVER, skill_files.RECORD, config_files.FOLDER, rule_files.RECORD, environment.ENVIRONMENT, notice.WELCOME, notice.LACKS_PACKAGES,
-    state.OFF_FILE, "log.txt", indexfile.FOLDER,
+    state.OFF_FILE, "log.txt", indexfile.FOLDER, shortening.SETTINGS_FILE, shortening.VIEW_FOLDER,
 )  # fmt: skip
 SESSION_FILES = (
     state.STATE_FILE,
@@ -65,9 +67,14 @@ SESSION_FILES = (
     blockfile.CURRENT,
     blockfile.KEPT,
     state.WARNING_FILE,
+    state.SEEN_FILE,
+    shortening.JOURNAL_FILE,
+    shortening.FORGOTTEN_FILE,
+    raw_files.FOLDER + "/<id>",
     warningfile.GIVEN,
     factsfile.FACTS_FILE,
     factsfile.REPORT_FILE,
+    reasons.PREFIX + "<delivery>",
     blockfile.DUE,
     blockfile.MAKING,
     blockfile.RESUME,
@@ -232,7 +239,8 @@ def test_every_event_stands_in_spec_with_its_kind_and_limits() -> None:
     listed = {(row[0], row[1]): (row[2], row[6], row[7]) for row in rows(section(read(SPEC), "Hooks"), "harness")}
     expected = {}
     for harness in REGISTRY:
-        limits = registered(load(harness).hook_config(str))
+        module = load(harness)
+        limits = registered(module.hook_config(str)) | registered(module.reduce_config(str))
         for event, kind in load(harness).EVENTS.items():
             expected[harness, event] = (kind, limits.get(event, "–"), str(hook.LIMITS.get(kind, 5)))
     assert listed == expected
@@ -272,7 +280,8 @@ def test_every_place_of_a_store_is_one_that_spec_names(tmp_path: Path) -> None:
     made = {path.name.removesuffix("-journal").removesuffix("-wal").removesuffix("-shm") for path in home.iterdir()}
     assert {name.removesuffix(".cmd") for name in made} <= set(PLACES)
     (session,) = (home / "sessions" / "claude-code").iterdir()
-    assert {path.name for path in session.iterdir()} <= set(SESSION_FILES)
+    names = {path.name for path in session.iterdir() if not path.name.startswith(reasons.PREFIX)}
+    assert names <= set(SESSION_FILES)
 
 
 def test_every_variable_that_a_document_names_exists() -> None:
