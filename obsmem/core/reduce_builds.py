@@ -15,22 +15,27 @@ ASSETS_KEPT = (6, 3)
 _PROGRESS = {
     "cargo": r"\s*(?:Compiling|Checking|Downloading|Downloaded|Fresh|Locking|Documenting|Packaging|Verifying|Installed|Building|Dirty) \S+ v\d[^\n]*|"
     r"\s+(?:Downloading|Downloaded|Updating|Blocking|Downloading) (?:crates|\d+ crates?|git repository|waiting|crates\.io)[^\n]*|\s+Running `[^\n]*`|\s+Adding \S+ v\d[^\n]*",
-    "make": r"make(?:\[\d+\])?: (?:Entering|Leaving) directory [^\n]*|\[ *\d+%\] \S[^\n]*|\[\d+/\d+\] \S[^\n]*|\s+(?:CC|CXX|LD|AR|AS|GEN|HOSTCC|HOSTLD|UPD|CALL|LINK|MOC|OBJCOPY|CCLD|RANLIB|STRIP|WRAP|CHK|SYNC)(?: \[M\])?\s+\S+",
-    "compiler": r"(?:libtool: (?:compile|link): |/bin/sh \S*libtool )?(?:\S*/)?(?:\w+-)*(?:gcc|g\+\+|cc|c\+\+|clang|clang\+\+|ar|ld|ranlib|javac|rustc|nvcc)(?:-\d+)? (?:-|\w+ )[^\n]*|ranlib \S+|a - \S+",
+    "make": r"make(?:\[\d+\])?: (?:Entering|Leaving) directory [^\n]*|\[ *\d+%\] (?:[A-Z][a-z]+ing|Built|No)\b[^\n]*|\[\d+/\d+\] (?:[A-Z][a-z]+ing\b|CXX|CC|AR|LD|ACTION|STAMP|SOLINK|[^\x00-\x7f])[^\n]*|\s+(?:CC|CXX|LD|AR|AS|GEN|HOSTCC|HOSTLD|UPD|CALL|LINK|MOC|OBJCOPY|CCLD|RANLIB|STRIP|WRAP|CHK|SYNC)(?: \[M\])?\s+\S+",
+    "compiler": r"(?:libtool: (?:compile|link): |/bin/sh \S*libtool )?(?:\S*/)?(?:\w+-)*(?:gcc|g\+\+|cc|c\+\+|clang|clang\+\+|ld|javac|rustc|nvcc)(?:-\d+)? (?:[^\n]* )?-[cIoWDOlLfmg][^\n]*|ar \w+ \S+\.a [^\n]*|ranlib \S+|a - \S+",
     "configure": r"checking [^\n]*\.\.\.[^\n]*|config\.status: creating \S+|-- (?:Check for|Checking|Detecting|Looking for|Performing Test|Found) [^\n]*",
-    "npm": r"npm (?:http|timing|verb|sill|info)\b[^\n]*|npm notice(?: [\d.]+ ?[kM]?B \S+)?|Progress: resolved [^\n]*|[+-]{4,}|info (?:fetch|No lockfile)[^\n]*|\S+ (?:fetch GET|http fetch)[^\n]*",
+    "npm": r"npm (?:http|timing|verb|sill|info)\b[^\n]*|npm notice(?: [\d.]+ ?[kM]?B \S+)?|Progress: resolved [^\n]*|\+{4,}|info (?:fetch|No lockfile)[^\n]*|\S+ (?:fetch GET|http fetch)[^\n]*",
     "pip": r"\s*(?:Collecting|Downloading|Using cached|Requirement already satisfied|Obtaining dependency|Installing build|Getting requirements|Preparing metadata|Building wheel|Building wheels|Created wheel"
-    r"|Stored in directory|Attempting uninstall|Found existing installation|Uninstalling|Successfully uninstalled|Looking in indexes|Building editable|Downloaded|Prepared)\b[^\n]*|\s+[━╸╺ ]{8,}[^\n]*",
+    r"|Stored in directory|Attempting uninstall|Found existing installation|Uninstalling|Successfully uninstalled|Looking in indexes|Building editable|Downloaded|Prepared)\b[^\n]*|\s*[━╸╺]{8,}[^\n]*",
     "docker": r"#\d+ (?:sha256:|transferring|extracting|resolve|\.\.\.|DONE|CACHED)[^\n]*|[0-9a-f]{12}: (?:Pulling|Waiting|Verifying|Download|Extracting|Pull complete|Already exists|Pushed|Pushing|Layer|Preparing|Mounted)[^\n]*",
     "apt": r"(?:Get|Hit|Ign):\d+ [^\n]*|(?:Selecting previously|Preparing to unpack|Unpacking|Setting up|Processing triggers|\(Reading database)[^\n]*",
     "java": r"> Task :\S+(?: (?:UP-TO-DATE|NO-SOURCE|FROM-CACHE|SKIPPED))?|\[INFO\] *(?:Download(?:ing|ed)\b[^\n]*|-+)?|Download(?:ing|ed)? (?:from|https?:)[^\n]*",
     "go": r"go: (?:downloading|extracting|finding) [^\n]*",
-    "transfer": r"(?:remote: )?(?:Counting|Compressing|Enumerating|Receiving|Resolving|Unpacking|Updating|Writing|Delta compression|Checking out) (?:objects|deltas|files|using)?[^\n]*\d+%?[^\n]*|(?: *\d+ +[\d.]+[kMG]? +){2}[^\n]*\d+:\d\d[^\n]*",
-    "formatter": r"\S+ \d+ms(?: \(unchanged\))?|unchanged \S+|\S+\.\w+: (?:ok|OK|No issues found)\.?",
-    "steps": r"[^\n]{0,120}?\b\d{1,3}(?:\.\d+)?% ?(?:\||\[|[█▏▎▍▌▋▊▉░▒▓#=>.-]{3,})[^\n]*|[^\n]{1,80} \[[=#>. *-]{8,}\] +\d+/\d+|(?:modules? transformed|transforming|rendering chunks|computing gzip size)[^\n]*\.\.\.|transforming \(\d+\) [^\n]*|[ⓘ⠀-⣿] [^\n]*",
+    "transfer": r"(?:remote: )?(?:Counting|Compressing|Receiving|Resolving|Unpacking|Updating|Writing|Checking out) (?:objects|deltas|files)\b[^\n]*\d+%[^\n]*|remote: Enumerating objects: \d+, done\.|Delta compression using [^\n]*|(?: *\d+ +[\d.]+[kMG]? +){2}[^\n]*\d+:\d\d[^\n]*",
+    "formatter": r"\S+\.\w{1,5} \d+ms(?: \(unchanged\))?|unchanged \S+|\S+\.\w+: (?:ok|OK|No issues found)\.?",
+    "steps": r"[^\n]{0,120}?\b\d{1,3}(?:\.\d+)?% ?(?:\|[█▏▎▍▌▋▊▉ #]|\[|[█▏▎▍▌▋▊▉░▒▓#=>.-]{3,})[^\n]*|[^\n]{1,80} \[[=#>. *-]{8,}\] +\d+/\d+|(?:modules? transformed|transforming|rendering chunks|computing gzip size)[^\n]*\.\.\.|transforming \(\d+\) [^\n]*|[ⓘ⠀-⣿] [^\n]*",
 }  # fmt: skip
 _STEP = late.pattern("(?:" + "|".join(_PROGRESS.values()) + ")$")
-_ANY = late.pattern("")  # a step is known by its line, whoever printed it
+_SIGN = late.pattern(
+    r"(?:Compiling|Downloaded|Checking) [\w-]+ v\d|^npm (?:notice|http|info)|\[ *\d+%\] (?:Building|Linking)|^make(?:\[\d+\])?: |^(?:Get|Hit):\d+ "
+    r"|^Collecting \S|^Requirement already|^#\d+ (?:sha256|transferring|extracting)|: Pull complete|^> Task :|go: downloading |\[[=#>. -]{8,}\]"
+    r"|Receiving objects:|^(?:\S*/)?(?:\w+-)*(?:gcc|g\+\+|clang|clang\+\+|cc|c\+\+) .*-[co] |^checking for |^\[\d+/\d+\] |Progress: resolved|━━━",
+    8,  # re.MULTILINE
+)
 _ASSET = late.pattern(r"(?:\S+\s+)?\S+\.\w{1,8}\s+[\d.,]+ ?[kM]?i?B\b[^\n]*$")
 _FINDING = late.pattern(
     r"[Ww]arn|WARN|[Ee]rror|ERR|[Ff]ail|FAIL|fatal|deprecat|nvalid|ould not|annot|ot found|nable to"
@@ -76,7 +81,7 @@ RULES = (
         _COMMANDS,
         "steps of compilers, package managers, image builds, downloads; sizes of built files beyond 9",
         _fold_steps,
-        _ANY,
+        _SIGN,
         (_NAMED, _BAR),
     ),
 )

@@ -5,6 +5,8 @@ Invariant: what is folded is counted under its folder or file, and its first and
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from obsmem.core import late
 from obsmem.core.reduce_rule import Rule, Words, arguments_of, fold_middle, grouped
 from obsmem.core.reduce_sheet import Sheet
@@ -23,20 +25,21 @@ HIT_AROUND = 200
 _LONG_ENTRY = late.pattern(
     r"[bcdlps-][rwxsStT-]{9}[@+.]?\s+\d+\s.*?\s(?:\d\d:\d\d(?::\S+)?(?: [+-]\d{4})?|\d{4})\s+(\S.*)$"
 )
+_ENTRY = late.pattern(r"[^\s=(){};:,\"'|<>#*][^=(){};\"|<>]*$")  # names; what else a shell line prints looks otherwise
 _FOLDER_HEAD = late.pattern(r"(?:\S.*):$")
 _BRANCH = late.pattern(r"((?:[│|]?[   ]{2,4})*)[├└|`+\\][─-]{1,3} ?(.+)$")
 _HIT = late.pattern(r"((?:[A-Za-z]:)?[^\s:][^:\n]{0,300}?)([:-])(\d+)\2")
 _NAMED_HIT = late.pattern(r"([\w.@~+/\\-]*[\w-]\.\w{1,10}|[\w.@~+-]*(?:/[\w.@~+-]+)+):")
 _NUMBERED = late.pattern(r"\d+[:-]")
 _WORD = late.pattern(r"\w{4,}")
-_PATH_LINE = late.pattern(r"(?:\./|/|~/|[A-Za-z]:[\\/])?[^\s:][^:\n\t]*$")
+_PATH_LINE = late.pattern(r"(?:\.{1,2}/|/|~/|[A-Za-z]:[\\/])[^:\n\t|]*$|[^\s:|`*#-][^\s:|`*]*$")
 
 
 def _fold_ls(sheet: Sheet, words: Words) -> None:
     block: list[int] = []
     for index in range(len(sheet.bare) + 1):
         line = sheet.bare[index] if index < len(sheet.bare) else ""
-        if line and not _FOLDER_HEAD.match(line) and not line.startswith("total "):
+        if _LONG_ENTRY.match(line) or (_ENTRY.match(line) and not _FOLDER_HEAD.match(line) and line[:6] != "total "):
             block.append(index)
             continue
         if len(block) > ENTRIES_WHOLE:
@@ -75,7 +78,7 @@ def _top(path: str) -> str:
     return "/".join(parts[:depth]) + "/"
 
 
-def _thin_out(sheet: Sheet, indices: list[int], label) -> None:  # type: ignore[no-untyped-def]
+def _thin_out(sheet: Sheet, indices: list[int], label: Callable[[int], str]) -> None:
     """Where too much is left of a listing, keep its beginning and end."""
     left = [index for index in indices if sheet.is_kept(index)]
     if len(left) > 2 * sum(LINES_KEPT):

@@ -132,3 +132,12 @@ def test_nothing_heavy_is_loaded() -> None:
     )
     run = subprocess.run([sys.executable, "-I", "-c", f"import sys; sys.path.insert(0, {str(ROOT)!r}); {script}"], capture_output=True, text=True, timeout=60)  # fmt: skip
     assert run.stdout.strip() == "[]", run.stderr
+
+
+SOURCES = sorted(ROOT.glob("obsmem/*/*.py")) + sorted(ROOT.glob("tests/*/*.py")) + sorted(ROOT.glob("*.md"))
+
+
+@pytest.mark.parametrize("command", ["frobnicate", "npm run show", "make show", "git diff", "rg -n foo", "find ."])
+def test_what_looks_like_nothing_that_is_known_stays(command: str) -> None:
+    shortened = [path.name for path in SOURCES if reduce(command, path.read_text(encoding="utf-8"), 0) is not None]
+    assert shortened == []
