@@ -50,11 +50,11 @@ def _prepare(world: World, **settings: Any) -> None:
     _configure(world)
 
 
-def _configure(world: World) -> None:
+def _configure(world: World, line: str = "reduce: on") -> None:
     """The user's own configuration, which each maintainer compiles anew."""
     config = world.home / ".config" / "observational-memory" / "config.yaml"
     config.parent.mkdir(parents=True)
-    config.write_text("reduce: on\n", encoding="utf-8")
+    config.write_text(f"{line}\n", encoding="utf-8")
 
 
 def _whole(count: int) -> str:
@@ -168,3 +168,36 @@ def test_what_fails_stays_whole_in_claude_code(world: World) -> None:
     harness = _start_claude_code(world, programs.CLAUDE_CODE)
     shown = _run(world, harness, "Bash", "bin/pytest 50; exit 3")
     assert _whole(50) in shown
+
+
+def _contents(body: dict[str, Any]) -> list[str]:
+    """What stands in the tools' results of a request, in order."""
+    return [str(message["content"]) for message in body["messages"] if message["role"] == "tool"]
+
+
+def test_the_thin_view_masks_old_results_and_the_next_request_begins_alike(world: World) -> None:
+    """OpenCode: when it would not fit, the oldest results are masked; after a restart the same ones are; recall gives one back."""
+    write_launcher(str(world.memory), str(SCRIPT))
+    write_settings(str(world.memory), Settings(view="thin"))
+    _configure(world, "view: thin")
+    harness = _start_opencode(world)
+    script = "print('word ' * 1200, {})"
+    for number in range(12):
+        world.script({"tools": [_shell("bash", f'python3 -c "{script.format(number)}"')]})
+    world.script({"text": "There they are."})
+    assert harness.turn("Show me words.").status == 0
+    whole = _contents(world.requests("main")[-1]["body"])
+    assert not any(text.startswith("[observational-memory:") for text in whole)
+    world.script({"tools": [_shell("bash", "echo more")], "usage": {"input": 80_000, "output": 10}}, {"text": "Done."})
+    assert harness.turn("Go on.").status == 0
+    masked = _contents(world.requests("main")[-1]["body"])
+    count = sum(text.startswith("[observational-memory:") for text in masked)
+    assert 0 < count <= 5, "never the newest eight"
+    assert masked[count:12] == whole[count:], "what is not masked stays as it was"
+    call_id = re.findall(r'id "([^"]+)"', masked[0])[0]
+    recall = {"name": "recall", "input": {"id": call_id, "range": "0:6000"}}
+    world.script({"tools": [recall]}, {"text": "I see."})
+    assert harness.turn("What was the first?").status == 0
+    after = _contents(world.requests("main")[-1]["body"])
+    assert after[: len(masked)] == masked, "the beginning of the request is the same"
+    assert after[-1].strip().startswith(whole[0].strip()[:2000])
