@@ -191,7 +191,8 @@ def test_cargo_folds_what_is_ok(tmp_path: Path) -> None:
     (tmp_path / "Cargo.toml").write_text('[package]\nname = "thing"\nversion = "0.1.0"\nedition = "2021"\n')
     tests = "".join(f"#[test] fn handles_error_{number}() {{}}\n" for number in range(80))
     (tmp_path / "src" / "lib.rs").write_text(tests + '#[test] fn breaks() { assert_eq!(1, 2, "told so"); }\n')
-    ran = run(tmp_path, "RUST_BACKTRACE=0 CARGO_NET_OFFLINE=true cargo test 2>&1")
+    toolchains = Path(str(shutil.which("cargo"))).parents[2] / ".rustup"  # the home of a test has none
+    ran = run(tmp_path, f"RUSTUP_HOME={toolchains} RUST_BACKTRACE=0 CARGO_NET_OFFLINE=true cargo test 2>&1")
     if "running 81 tests" not in ran.output:
         pytest.skip("cargo cannot build here")
     assert "test breaks ... FAILED\n" in ran.text
