@@ -16,16 +16,21 @@ from obsmem.system import config
 from obsmem.system.local_time import local_clock
 from obsmem.tasks.ask import cascade
 from obsmem.tasks.decide import DUE, FAST
+from obsmem.tasks.drain import skip_oldest
 from obsmem.tasks.here import Here
+from obsmem.tasks.maintain import maintain
 from obsmem.tasks.observe import run_passes
 from obsmem.tasks.pins import pin
 from obsmem.tasks.replay_steps import GAP, PARENT, PASSES, RENDER, recorded_steps
 from obsmem.tasks.replay_stored import Compared, replay_stored
 from obsmem.tasks.store import Store
 from tests.harnesses.cases import SHARED
+from tests.harnesses.test_opencode_rows import SESSION as OPENCODE_SESSION
+from tests.harnesses.test_opencode_rows import Database
 from tests.tasks.growing import grow, lines_of
 from tests.tasks.models import Model
 from tests.tasks.talk import CLAUDE, Talk, opened, session_of, turns, utc
+from tests.tasks.test_rows import finish_tool
 
 # Real sessions of two harnesses: small ones, with compactions, rewinds and prompts that waited.
 TEN = (
@@ -206,3 +211,30 @@ def test_a_session_without_entries_cannot_be_replayed(tmp_path: Path) -> None:
         stored = session_of(store, turns(1).write(tmp_path))
         with pytest.raises(NotFound, match="no entries"):
             again(store, stored._replace(last_seq=-1))
+
+
+def test_rows_that_change_later_are_as_they_were(tmp_path: Path) -> None:
+    database = Database(tmp_path / "opencode.db")
+    database.talk()
+    with opened(observe_after_tokens=5) as store:
+        for output in ("made it", "made it at the second try", "12 passed in 3s"):
+            maintain(store, "opencode", str(database.path), OPENCODE_SESSION, "")
+            finish_tool(database, output)
+        maintain(store, "opencode", str(database.path), OPENCODE_SESSION, "", before_compact=True)
+        stored = store.archive.by_id("opencode", OPENCODE_SESSION)
+        assert stored is not None
+        assert any(row.replaced_by is not None for row in store.archive.entries(stored.no))
+        compared = again(store, stored)
+    assert unequal(compared) == []
+    assert len([pair for pair in compared.pairs if pair.recorded and pair.recorded.what == OBSERVE]) > 1
+
+
+def test_a_stretch_for_which_there_was_no_time_stays_a_gap_there(tmp_path: Path) -> None:
+    with opened(chunk_max_tokens=300) as store:
+        stored = session_of(store, turns(20).write(tmp_path))
+        assert skip_oldest(store, stored, 300)
+        run_passes(store, stored, utc, drain=True, fast=True, gaps=False)
+        compared = replay_stored(store, stored, config.load(), {}, utc)
+        gaps = store.memory.gaps(stored.session.handle)
+    assert len(gaps) == compared.recorded.gaps == compared.replayed.gaps == 1
+    assert unequal(compared) == []
