@@ -46,7 +46,6 @@ _SUMMARISER = "acompact"
 _SUMMARY_TASK = "Your task is to create a detailed summary of the conversation"
 _QUEUE_TYPES = frozenset(("queue-operation", "last-prompt"))
 _PLACED_KINDS = frozenset(("tool_call", "tool_result", "user"))
-_CONTEXT_FIELDS = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
 _NAME_RANKS = {"summary": 1, "ai-title": 2, "custom-title": 3}
 _NAME_FIELDS = {"summary": "summary", "ai-title": "aiTitle", "custom-title": "customTitle"}
 
@@ -70,6 +69,7 @@ class TranscriptReader:
         self._begun = bool(state.get("begun", False))
         self._unsettled = True
         self._prompted = bool(state.get("prompted", False))
+        self._told = ("", 0, 0)  # of the last request: what is told again is no news
 
     def state(self) -> dict[str, Any]:
         """What a new reader needs to go on from here, as JSON; about 8 KB at most."""
@@ -230,12 +230,14 @@ class TranscriptReader:
         model = text_of(message.get("model"))
         if model and not side and model != self.session.model:
             self.session = self.session._replace(model=model)
-        fresh, written, cached = (_count(usage, name) for name in _CONTEXT_FIELDS)
-        context = fresh + written + cached
-        if not context:
+        written, cached = _count(usage, "cache_creation_input_tokens"), _count(usage, "cache_read_input_tokens")
+        context = _count(usage, "input_tokens") + written + cached
+        request, output = text_of(message.get("id")), _count(usage, "output_tokens")
+        told = (request, context, output)
+        if not context or (request and told == self._told):
             return None
-        at, request = time_of(record.get("timestamp")), text_of(message.get("id"))
-        output = _count(usage, "output_tokens")
+        self._told = told
+        at = time_of(record.get("timestamp"))
         return Measure(context, 0, model, output, cached, written, at, request, "side" if side else "request")
 
 

@@ -75,36 +75,68 @@ def save_measures(connection: sqlite3.Connection, session: int, placed: Iterable
     """Write measures down, in order; within the caller's transaction."""
     merged: dict[object, Placed] = {}
     for index, one in enumerate(placed):
-        key = one.measure.request or index
-        known = merged.get(key)
-        if known is not None:
-            output = max(known.measure.output, one.measure.output)
-            one = one._replace(seq=known.seq, measure=one.measure._replace(output=output))
+        key: object = one.measure.request or (one.seq if one.measure.kind == "kept" else (index,))
+        before = merged.get(key)
+        if before is not None:
+            one = _joined(before, one)
         merged[key] = one
-    for one in merged.values():
-        _save(connection, session, one)
+    for key, one in merged.items():
+        if one.measure.kind == "kept":
+            merged[key] = _with_stored(connection, session, one)
+    known = _known(connection, session, [request_number(one.measure.request) for one in merged.values()])
+    connection.executemany(
+        f"INSERT OR REPLACE INTO measures(session, {_COLUMNS}) VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?)",
+        [_row(session, one, known) for one in merged.values()],
+    )
 
 
-def _save(connection: sqlite3.Connection, session: int, placed: Placed) -> None:
+def _joined(before: Placed, after: Placed) -> Placed:
+    """Two records of one request, or of one compaction: the first may say how it came about, the next how much was kept."""
+    old, new = before.measure, after.measure
+    measure = new._replace(
+        context=new.context or old.context,
+        output=max(old.output, new.output),
+        trigger=new.trigger or old.trigger,
+        summary=new.summary or old.summary,
+    )
+    return after._replace(seq=before.seq, measure=measure)
+
+
+def _with_stored(connection: sqlite3.Connection, session: int, placed: Placed) -> Placed:
+    """What is said of a compaction with what was said of it before, in an earlier commit."""
+    row = connection.execute(
+        "SELECT context, how FROM measures WHERE session=? AND seq=? AND request=0 AND kind=?",
+        (session, placed.seq, _CODES["kept"]),
+    ).fetchone()
+    if row is None:
+        return placed
+    trigger, summary = _told(row[1])
+    old = placed.measure._replace(context=row[0], trigger=trigger, summary=summary)  # type: ignore[arg-type]
+    return _joined(placed._replace(measure=old), placed)
+
+
+def _known(connection: sqlite3.Connection, session: int, numbers: Sequence[int]) -> dict[int, tuple[int, int]]:
+    """Number of a request that stands there already -> (seq, output)."""
+    found: dict[int, tuple[int, int]] = {}
+    for start in range(0, len(numbers), 500):
+        part = numbers[start : start + 500]
+        rows = connection.execute(
+            f"SELECT request, seq, output FROM measures WHERE session=? AND request IN ({','.join('?' * len(part))})",
+            (session, *part),
+        )
+        found.update((number, (seq, output)) for number, seq, output in rows if number)
+    return found
+
+
+def _row(session: int, placed: Placed, known: dict[int, tuple[int, int]]) -> tuple[object, ...]:
     seq, measure, copied = placed
     number, output = request_number(measure.request), measure.output
-    if number:
-        known = connection.execute(
-            "SELECT seq, output FROM measures WHERE session=? AND request=?", (session, number)
-        ).fetchone()
-        if known is not None:
-            seq, output = known[0], max(output, known[1])
-    how, context = f"{measure.trigger}/{measure.summary}".strip("/"), measure.context
-    if measure.kind == "kept":  # one record may say how it came about, and the next how much was kept
-        told = connection.execute(
-            "SELECT how, context FROM measures WHERE session=? AND seq=? AND request=0 AND kind=?",
-            (session, seq, _CODES["kept"]),
-        ).fetchone()
-        how, context = (how or told[0], context or told[1]) if told else (how, context)
-    connection.execute(
-        f"INSERT OR REPLACE INTO measures(session, {_COLUMNS}) VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?)",
-        (session, seq, _CODES[measure.kind], context, measure.at, measure.window, output, measure.cached, measure.written,
-         measure.model, how, copied, number),
+    if number in known:
+        seq, output = known[number][0], max(output, known[number][1])
+    how = f"{measure.trigger}/{measure.summary}".strip("/")
+    return (
+        session, seq, _CODES[measure.kind], measure.context, measure.at, measure.window, output, measure.cached,
+        measure.written, measure.model, how, copied, number,
     )  # fmt: skip
 
 
@@ -180,12 +212,12 @@ def spent_since(connection: sqlite3.Connection, since: int) -> list[Spent]:
     if not _are_named(connection):
         return []
     rows = connection.execute(
-        "SELECT s.handle, CASE m.model WHEN '' THEN s.model ELSE m.model END AS name,"
+        "SELECT s.handle, CASE m.model WHEN '' THEN s.model ELSE m.model END AS answered,"
         " CASE m.at WHEN 0 THEN '' ELSE date(m.at / 1000, 'unixepoch', 'localtime') END AS day, count(*),"
         " sum(CASE WHEN m.kind < 0 THEN 0 ELSE max(0, m.context - m.cached - m.written) END), sum(m.cached), sum(m.written),"
         " sum(m.output), sum(m.kind < 0) FROM measures m JOIN sessions s ON s.no=m.session"
         " WHERE m.copied=0 AND m.kind IN (0, 1, -1, -2) AND CASE m.at WHEN 0 THEN s.updated_at ELSE m.at END >= ?"
-        " GROUP BY s.no, name, day ORDER BY day DESC, count(*) DESC",
+        " GROUP BY s.no, answered, day ORDER BY day DESC, count(*) DESC",
         (since,),
     )
     return [Spent(*row) for row in rows]

@@ -18,7 +18,7 @@ from obsmem.store.archive import StoredSession
 from obsmem.store.archive_schema import KIND_CODES
 from obsmem.store.measures import OWN_REQUESTS, Measured, Placed, measures_of, save_measures
 from obsmem.store.schema import transaction
-from obsmem.store.windows import save_ratio
+from obsmem.store.windows import known_window, save_ratio
 from obsmem.tasks.decide import decide
 from obsmem.tasks.entries import read_entries
 from obsmem.tasks.occupancy import measured_ratio, occupancy_after
@@ -26,6 +26,7 @@ from obsmem.tasks.store import Store
 from obsmem.tasks.windows import LARGEST, LEARNED, REFUSAL, REPORTED, learn_mark, learn_window, model_of, window_after
 
 HARDLY = 0.9  # of the mark, or of what was held before: a compaction that leaves as much did not clear it
+SAME_RATIO = 0.02  # a ratio that differs by no more is not written down again
 REFUSAL_LENGTH = 4_000  # characters of a notice that may be a refusal
 CLEARED, NOT_CLEARED, NO_SUMMARY = "cleared the mark", "did not clear the mark", "came without a summary"
 LOOKED_AT = 20  # sessions of a harness, the last grown, by which is seen whether its compactions bring summaries
@@ -70,7 +71,8 @@ def learn_from(store: Store, stored: StoredSession) -> None:
     _learn_refusals(store, stored, measures)
     found = measured_ratio(store, stored, measures)
     model = model_of(stored, measures)
-    if found and model:
+    known = known_window(store.memory.connection, stored.session.harness, model).ratio
+    if found and model and abs(found - known) > SAME_RATIO:
         save_ratio(store.memory.connection, stored.session.harness, model, found)
     examined = store.memory.progress(stored.session.handle, EXAMINED)
     for one in compactions(store, stored, measures, examined):

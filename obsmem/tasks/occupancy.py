@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import NamedTuple
-
 from obsmem.core.pressure import Occupancy, Spend
 from obsmem.store.archive import StoredSession
 from obsmem.store.archive_schema import KIND_CODES, SPEAKER_CODES, row_number
@@ -20,6 +18,7 @@ from obsmem.tasks.windows import model_of, window_after
 
 PAIRS = 40  # requests of a session, the newest, by which its own counting is compared with our estimate
 ENOUGH = 2_000  # estimated tokens of them that must be there for that
+STANDING_SHARE = 4  # of the window that instructions and tools take at most; more was a history that we do not have
 UNSAID = 4  # times the output that was reported
 
 # Words that were given to the model between its requests: not its own, nor a sub-agent's, nor the marks of the harness.
@@ -32,13 +31,6 @@ _SAID = (
     f" AND speaker<>{SPEAKER_CODES['subagent']} AND active=1 AND replaced_by IS NULL"
 )
 _SUMMARY = f" AND kind<>{KIND_CODES['summary']}"
-
-
-class Standing(NamedTuple):
-    """What stands in every request beside the entries (instructions, tools), and whether a request showed it."""
-
-    tokens: int = 0
-    is_known: bool = False
 
 
 def occupancy(store: Store, stored: StoredSession) -> Occupancy:
@@ -61,7 +53,8 @@ def occupancy_after(store: Store, stored: StoredSession, measures: Sequence[Meas
     if begin < 0 and (parent := _before_fork(store, stored)) is not None:
         estimated = int(scale * given_tokens(store, stored, 0, last))
         return parent._replace(estimated=parent.estimated + estimated, window=window)
-    estimated = _kept(store, stored, measures, begin, last, scale) + _standing(store, stored, measures, begin).tokens
+    standing = min(_standing(store, stored, measures, begin), window.size // STANDING_SHARE)
+    estimated = standing + _kept(store, stored, measures, begin, last, scale)
     return Occupancy(0, estimated, model=model, window=window)
 
 
@@ -128,18 +121,19 @@ def _kept(
     return int(scale * given_tokens(store, stored, begin, last))
 
 
-def _standing(store: Store, stored: StoredSession, measures: Sequence[Measured], begin: int) -> Standing:
-    """What the first request after the last compaction, or of all, held beside what we see."""
+def _standing(store: Store, stored: StoredSession, measures: Sequence[Measured], begin: int) -> int:
+    """What stands in every request beside the entries (instructions, tools): what the first request after the compaction
+    before, or of all, held beside what we see; 0 where none was counted."""
     own = [one for one in measures if one.kind in OWN_REQUESTS and one.seq < begin]
     if not own:
-        return Standing()
+        return 0
     boundaries = [seq for seq in store.archive.boundaries(stored.no) if seq < begin]
     for start in (*reversed(boundaries), -1):
         first = next((one for one in own if one.seq > start), None)
         if first is not None:
             seen = [one for one in measures if one.seq < first.seq]
-            return Standing(max(0, first.context - _kept(store, stored, seen, start, first.seq, 1.0)), True)
-    return Standing()
+            return max(0, first.context - _kept(store, stored, seen, start, first.seq, 1.0))
+    return 0
 
 
 def _before_fork(store: Store, stored: StoredSession) -> Occupancy | None:
