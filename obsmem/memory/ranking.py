@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 # How much each signal counts. They add up to 1, but for a quoted phrase that a text really holds.
 WEIGHTS: Mapping[str, float] = {
-    "coverage": 0.45, "words": 0.27, "kind": 0.11, "recency": 0.10, "path": 0.07, "phrase": 0.35,
+    "coverage": 0.37, "words": 0.35, "kind": 0.11, "recency": 0.10, "path": 0.07, "phrase": 0.35,
 }  # fmt: skip
 # Human words > notes > what the agent says > calls > their output > the harness's own words.
 KIND_WORTH: Mapping[str, float] = {
