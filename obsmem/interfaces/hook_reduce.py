@@ -123,7 +123,8 @@ def _shorten(
 
     about.update({"rule": reduced.rule, "whole": len(data), "kept": kept, "folded": reduced.folded_lines})
     save_raw(folder, id_, {**about, "command": output.command, "cwd": what.cwd, "session": what.session_id}, data)
-    note_seen(folder, digest, id_)
+    if reduced.rule != REPEAT:  # what is pointed to is an output, never another pointer
+        note_seen(folder, digest, id_)
     return text, f"reduced-{reduced.rule}"
 
 

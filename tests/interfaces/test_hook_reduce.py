@@ -7,6 +7,7 @@ import os
 import stat
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +35,11 @@ class Session:
         self.project.mkdir(parents=True)
         self.transcript = folder / f"{SESSION}.jsonl"
         self.talk = Talk(cwd=str(self.project))
-        self.environment = {"PATH": os.environ["PATH"], "OBSERVATIONAL_MEMORY_HOME": str(self.home), "HOME": str(folder)}
+        self.environment = {
+            "PATH": os.environ["PATH"],
+            "OBSERVATIONAL_MEMORY_HOME": str(self.home),
+            "HOME": str(folder),
+        }
         self.environment["OBSERVATIONAL_MEMORY_CONFIG"] = os.environ["OBSERVATIONAL_MEMORY_CONFIG"]
 
     def settings(self, **changes: Any) -> None:
@@ -78,7 +83,9 @@ class Session:
 
     def run(self, *words: str) -> subprocess.CompletedProcess[bytes]:
         """One of our commands, in this world."""
-        return subprocess.run([sys.executable, str(SCRIPT), *words], env=self.environment, capture_output=True, timeout=120)
+        return subprocess.run(
+            [sys.executable, str(SCRIPT), *words], env=self.environment, capture_output=True, timeout=120
+        )
 
     def tell(self, output: str, command: str = COMMAND) -> str:
         """Let the transcript go on with this result; returns the id of its call, which must be the hook's."""
@@ -191,11 +198,35 @@ def test_the_same_output_again_becomes_a_pointer_until_the_context_changes(sessi
     assert len(again) < len(first)
     assert "the same output" in again
     assert raw_id(CLAUDE, SESSION, "toolu_2") in again
+    assert "as at" in session.hook("toolu_2b"), "not to the pointer, but to the first"
     compaction = {"session_id": SESSION, "transcript_path": str(session.transcript), "cwd": str(session.project)}
     session.answer("PreCompact", {**compaction, "trigger": "manual"})
     assert session.hook("toolu_3").replace(raw_id(CLAUDE, SESSION, "toolu_3"), "") == first.replace(
         raw_id(CLAUDE, SESSION, "toolu_1"), ""
     )
+
+
+@pytest.mark.parametrize("milliseconds", [20, 40, 60, 80, 110, 150, 200, 300])
+def test_a_hook_that_is_killed_leaves_the_output_as_it_was_or_the_whole_behind(
+    session: Session, milliseconds: int
+) -> None:
+    session.settings()
+    response = {"stdout": OUTPUT, "stderr": "", "interrupted": False}
+    payload = {"session_id": SESSION, "transcript_path": str(session.transcript), "cwd": str(session.project), "tool_name": "Bash",
+               "tool_input": {"command": COMMAND}, "tool_response": response, "tool_use_id": "toolu_1"}  # fmt: skip
+    words = [PYTHON, "-I", "-S", str(SCRIPT), "hook", CLAUDE, "PostToolUse"]
+    process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=session.environment)
+    assert process.stdin is not None and process.stdout is not None
+    process.stdin.write(json.dumps(payload).encode())
+    process.stdin.close()
+    time.sleep(milliseconds / 1000)
+    process.kill()
+    printed = process.stdout.read()
+    process.wait()
+    process.stdout.close()
+    found = [read_raw(str(session.folder / "raw" / name)) for name in session.waiting if not name.endswith(".tmp")]
+    assert all(one is not None and one.data == OUTPUT.encode() for one in found), "whole, or not there"
+    assert found or not printed
 
 
 def test_what_waits_is_recalled_byte_for_byte_and_so_is_what_is_archived(session: Session) -> None:
