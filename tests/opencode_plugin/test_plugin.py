@@ -364,4 +364,45 @@ def test_a_shell_is_told_which_session_runs_it(host: Host) -> None:
     told, untold = host.run(
         ["shell.env", {"sessionID": "ses_1", "cwd": "/"}, {"env": {"A": "b"}}], ["shell.env", {"cwd": "/"}, {"env": {}}]
     )
-    assert told["output"]["env"] == {"A": "b", SESSION_VARIABLES["opencode"][0]: "ses_1"} and untold["output"]["env"] == {}
+    assert (
+        told["output"]["env"] == {"A": "b", SESSION_VARIABLES["opencode"][0]: "ses_1"} and untold["output"]["env"] == {}
+    )
+
+
+WARNED = json.dumps({"context": f'{OWN_BLOCK}notice="window">\nnear ✓\n</observational-memory>', "notice": "near"})
+
+
+def prompt(session: str = "s1", *parts: Any, **message: Any) -> list[Any]:
+    """A prompt before the plugin saw it."""
+    return [MESSAGE, {"sessionID": session}, {"message": {"id": "msg_1", **message}, "parts": list(parts)}]
+
+
+def test_a_warning_goes_behind_the_prompts_own_words(host: Host) -> None:
+    """As one more part with an id behind theirs, since OpenCode orders by ids; a prompt without a warning stays as it is."""
+    host.answers = {"chat.message s1": {"stdout": WARNED}}
+    late = {"id": "prt_ffffffff0001AAAAAAAAAAAAAA", "type": "text", "text": "Go on."}
+    early = {"id": "prt_000000000001AAAAAAAAAAAAAA", "type": "text", "text": "Go on."}
+    warned, after, plain = host.run(prompt("s1", late), prompt("s1", early), prompt("s2", early))
+    for result, own in ((warned, late), (after, early)):
+        first, added = result["output"]["parts"]
+        assert first == own
+        assert {**added, "id": ""} == {"id": "", "sessionID": "s1", "messageID": "msg_1", "type": "text",
+                                       "text": json.loads(WARNED)["context"], "synthetic": True}  # fmt: skip
+        assert added["id"] > own["id"] and len(added["id"]) == len(own["id"]) and added["id"].startswith("prt_")
+    assert plain["output"]["parts"] == [early]
+    assert host.events() == ["chat.message"] * 3
+
+
+@pytest.mark.parametrize("odd", ["", "not json", "[]", "5", '{"context": 5}', '{"notice": "only"}', "{"])
+def test_an_odd_answer_adds_nothing_to_a_prompt(host: Host, odd: str) -> None:
+    host.answers = {"chat.message": {"stdout": odd}}
+    (result,) = host.run(prompt("s1", {"id": "prt_1"}))
+    assert result["output"]["parts"] == [{"id": "prt_1"}]
+
+
+def test_a_sub_agent_is_not_warned_and_a_script_that_hangs_holds_no_prompt_up(host: Host) -> None:
+    host.answers = {"chat.message s2": {"seconds": 60, "stdout": WARNED}, "chat.message s1": {"stdout": WARNED}}
+    host.hurry = 10
+    child, hung = host.run(event("session.created", "s1", parentID="s0"), prompt("s1"), prompt("s2"))[1:]
+    assert child["output"]["parts"] == [] and hung["output"]["parts"] == []
+    assert [call["payload"]["sessionID"] for call in host.calls()] == ["s2"]
