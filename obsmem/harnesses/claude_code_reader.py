@@ -69,7 +69,7 @@ class TranscriptReader:
         self._begun = bool(state.get("begun", False))
         self._unsettled = True
         self._prompted = bool(state.get("prompted", False))
-        self._told = ("", 0, 0)  # of the last request: what is told again is no news
+        self._told: tuple[str, int, int] = tuple(state.get("told", ("", 0, 0)))  # what is told again is no news
 
     def state(self) -> dict[str, Any]:
         """What a new reader needs to go on from here, as JSON; about 8 KB at most."""
@@ -84,6 +84,7 @@ class TranscriptReader:
             "named": self._named,
             "begun": self._begun,
             "prompted": self._prompted,
+            "told": list(self._told),
         }
 
     def inactive_keys(self) -> frozenset[str] | None:
