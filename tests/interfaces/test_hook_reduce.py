@@ -259,3 +259,25 @@ def test_bytes_that_differ_from_their_digest_are_nobodys_output(session: Session
     assert session.run("ingest", str(session.transcript)).returncode == 0
     assert session.run("recall", id_, "--raw").returncode != 0
     assert path.exists()
+
+
+@pytest.mark.parametrize("archived", [False, True])
+def test_the_agents_tools_give_it_in_its_own_workspace_alone(session: Session, tmp_path: Path, archived: bool) -> None:
+    session.settings()
+    _, id_ = shortened(session)
+    call = str(session.talk.records[-1]["message"]["content"][0]["tool_use_id"])
+    made = (
+        session.run("ingest", str(session.transcript)) if archived else session.run("sync")
+    )  # a store with nothing in it
+    assert made.returncode == 0
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    asked = (("recall", {"id": id_}), ("get", {"id": id_}), ("tool", {"call_id": call}))
+    for name, given in asked:
+        for folder, is_there in ((session.project, True), (elsewhere, False)):
+            done = subprocess.run(
+                [sys.executable, str(SCRIPT), "mcp", "--call", name],
+                input=json.dumps({**given, "max_tokens": 7000}).encode(), env=session.environment, cwd=folder, capture_output=True, timeout=60,
+            )  # fmt: skip
+            told = (done.stdout + done.stderr).decode()
+            assert ("test_that_0_is_as_it_should_be" in told) == is_there, (name, told[:300])

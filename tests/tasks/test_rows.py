@@ -7,8 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from obsmem.core.ids import raw_id
 from obsmem.store.archive import StoredSession
+from obsmem.store.archive_raw import raws_of
+from obsmem.system.paths import data_home, session_folder
+from obsmem.system.raw_files import save_raw
 from obsmem.tasks.cards import cards_of
+from obsmem.tasks.fsck import check
 from obsmem.tasks.remember import remember
 from obsmem.tasks.resolve import find
 from obsmem.tasks.store import Store
@@ -186,3 +191,23 @@ def test_two_sessions_of_one_database_stay_apart(database: Database) -> None:
         read(store, database)
         assert active_texts(store, second) == ["another wish"]
         assert active_texts(store, first) == []
+
+
+def test_a_later_version_of_a_shortened_result_is_tied_to_the_same_whole(database: Database) -> None:
+    whole = "collected 100 items\n" + "dots\n" * 500 + "== 100 passed in 1.2s =="
+    id_ = raw_id(OPENCODE, SESSION, "c1")
+    save_raw(
+        session_folder(data_home(), OPENCODE, str(database.path), SESSION), id_, {"call": "c1", "at": 1}, whole.encode()
+    )
+    with opened() as store:
+        finish_tool(database, f"[… shortened …; id {id_}]")
+        stored = read(store, database)
+        assert whole in newest(store, stored)
+        finish_tool(database, f"[… shortened …; id {id_}]  ")
+        again = read(store, database)
+        assert again.last_seq > stored.last_seq
+        assert newest(store, again).count(whole) == 1
+        ((source, seq),) = raws_of(store.archive, again.no)
+        assert (source.kind, seq) == ("raw", again.last_seq)
+        assert [one.seq for one in store.memory.reductions()] == [again.last_seq]
+        assert check(store) == []
