@@ -75,6 +75,7 @@ SESSION_FILES = (
     factsfile.FACTS_FILE,
     factsfile.REPORT_FILE,
     reasons.PREFIX + "<delivery>",
+    reasons.HANDOFF,
     blockfile.DUE,
     blockfile.MAKING,
     blockfile.RESUME,

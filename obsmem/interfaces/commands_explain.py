@@ -124,10 +124,11 @@ def _say_block(stored: StoredSession, given: Given) -> int:
         f"why each of its {many(len(lines), 'line')} is there"
         + ("" if given.reasons else " (ranks are kept no longer)")
     )
-    for row in _rows(handle, given, lines):
+    about = given.handed_by or handle  # whose entries its lines show
+    for row in _rows(about, given, lines):
         say(row)
     if given.reasons is not None:
-        _say_left_out(handle, given)
+        _say_left_out(about, given)
     return 0
 
 
@@ -162,9 +163,9 @@ def _rows(handle: str, given: Given, lines: Sequence[Reason], *, why: bool = Fal
 
 
 def _block_value(stored: StoredSession, given: Given) -> dict[str, Any]:
-    handle, reasons = stored.session.handle, given.reasons
+    handle, reasons = given.handed_by or stored.session.handle, given.reasons
     return {
-        "session": handle, "delivery": given.delivery, "source": given.source, "at": given.at, "of": given.of,
+        "session": stored.session.handle, "delivery": given.delivery, "source": given.source, "at": given.at, "of": given.of,
         "handed_by": given.handed_by, "parts": {str(number): text for number, text in given.parts.items()},
         "reasons_kept": reasons is not None,
         "lines": [reason_value(one, handle, given.notes) for one in lines_of(given)],

@@ -21,7 +21,7 @@ from obsmem.store.archive import StoredSession
 from obsmem.store.memory import StoredNote
 from obsmem.system import blockfile, log
 from obsmem.tasks.entries import read_entries
-from obsmem.tasks.reasons import Reasons, read_reasons
+from obsmem.tasks.reasons import HANDOFF, Reasons, read_reasons
 from obsmem.tasks.remember import remember
 from obsmem.tasks.store import Store
 
@@ -105,11 +105,19 @@ def last_block(store: Store, stored: StoredSession) -> Given:
     delivery, at, parts, of, source = seen
     mark = store.memory.rotation_of_delivery(delivery)
     handed_by = mark.session if mark is not None and mark.session != handle else ""
-    reasons = read_reasons(folder, delivery)
+    reasons = _handoff_reasons(store, handed_by, delivery) if handed_by else read_reasons(folder, delivery)
     ids = {id_ for one in (*reasons.shown, *reasons.left_out) for id_ in one.ids} if reasons else set[str]()
     notes = {one.note.id: one.note for one in store.memory.notes_by_id(sorted(ids))}
     dropped = {id_: one.drop.why for one in store.memory.drops(handle) for id_ in one.drop.note_ids}
     return Given(delivery, source, at, parts, of, handed_by, reasons, notes, dropped)
+
+
+def _handoff_reasons(store: Store, handle: str, delivery: str) -> Reasons | None:
+    """The reasons of a handoff, which are kept where it was made."""
+    try:
+        return read_reasons(store.folder_of(store.archive.by_handle(handle)), delivery, HANDOFF)
+    except NotFound:  # it was forgotten
+        return None
 
 
 def _from_transcript(store: Store, stored: StoredSession) -> tuple[str, int, dict[int, str], int, str] | None:
@@ -120,10 +128,17 @@ def _from_transcript(store: Store, stored: StoredSession) -> tuple[str, int, dic
     delivery, last_part, _, at = receipts[-1]
     parts: dict[int, str] = {}
     for name, part, seq, _ in receipts:
-        row = store.archive.entry(stored.no, seq) if name == delivery else None
-        for entry in read_entries(store, stored, [row], lost=True) if row is not None else ():
-            parts[int(part.partition("/")[0])] = _cut_out(entry.text, delivery, part)
+        text = block_text(store, stored, delivery, part, seq) if name == delivery else ""
+        if text:
+            parts[int(part.partition("/")[0])] = text
     return delivery, at, dict(sorted(parts.items())), int(last_part.partition("/")[2] or 1), "transcript"
+
+
+def block_text(store: Store, stored: StoredSession, delivery: str, part: str, seq: int) -> str:
+    """The part of a delivery that an entry brought; '' where its bytes are gone."""
+    row = store.archive.entry(stored.no, seq)
+    entries = read_entries(store, stored, [row], lost=True) if row is not None else []
+    return _cut_out(entries[0].text, delivery, part) if entries else ""
 
 
 def _cut_out(text: str, delivery: str, part: str) -> str:

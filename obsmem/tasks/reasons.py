@@ -1,7 +1,8 @@
 """Why each line of a block stands in it, and what was left out, kept beside the block for whoever asks later.
 
 Invariants: there are reasons for the renderings that wait, that are delivered or that are kept, and for no other: as many as there
-are block files; they go with the session's folder when it is forgotten. What they quote is masked, as the block is.
+are block files, and one for the newest handoff; they go with the session's folder when it is forgotten. What they quote is
+masked, as the block is.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from obsmem.system import blockfile
 from obsmem.system.files import read_bytes, remove, write_atomic
 
 PREFIX = "reasons."  # of a file in a session's folder; then the delivery
+HANDOFF = "handoff.reasons"  # of the handoff that a session left last
 MOST_LEFT = 400  # lines and notes that were left out of which one file tells; the others are counted
 QUOTED = 160  # characters of a line that was left out
 LIMIT = 4 << 20  # bytes of such a file that are read
@@ -53,25 +55,35 @@ def count_left_out(block: Block, memory: Memory) -> dict[str, int]:
 
 def keep_reasons(folder: str, block: Block, memory: Memory) -> None:
     """Leave the reasons of a block that was just written, and remove those of blocks that are gone."""
-    found = reasons_of(block, memory)
-    value = {
-        "shown": found.shown,
-        "left_out": [one._replace(text=one.text[:QUOTED]) for one in found.left_out],
-        "hidden": found.hidden,
-        "more": found.more,
-    }
-    write_atomic(os.path.join(folder, PREFIX + block.nonce), json.dumps(value).encode(), durable=False)
+    _write(os.path.join(folder, PREFIX + block.nonce), block, memory)
     there = {PREFIX + blockfile.read(os.path.join(folder, name))[0] for name in _BLOCKS}
     for name in os.listdir(folder):
         if name.startswith(PREFIX) and name not in there:
             remove(os.path.join(folder, name))
 
 
-def read_reasons(folder: str, delivery: str) -> Reasons | None:
-    """The reasons of a delivery; None where they are not kept, or cannot be read."""
+def keep_handoff_reasons(folder: str, block: Block) -> None:
+    """Leave the reasons of the handoff of a session, in its own folder: whoever takes it is not known yet."""
+    _write(os.path.join(folder, HANDOFF), block, Memory())
+
+
+def _write(path: str, block: Block, memory: Memory) -> None:
+    found = reasons_of(block, memory)
+    value = {
+        "delivery": block.nonce,
+        "shown": found.shown,
+        "left_out": [one._replace(text=one.text[:QUOTED]) for one in found.left_out],
+        "hidden": found.hidden,
+        "more": found.more,
+    }
+    write_atomic(path, json.dumps(value).encode(), durable=False)
+
+
+def read_reasons(folder: str, delivery: str, name: str = "") -> Reasons | None:
+    """The reasons of a delivery (in the file of that name, for a handoff); None where they are not kept, or cannot be read."""
     try:
-        value = json.loads(read_bytes(os.path.join(folder, PREFIX + delivery), LIMIT) or b"null")
-        if value is None:
+        value = json.loads(read_bytes(os.path.join(folder, name or PREFIX + delivery), LIMIT) or b"null")
+        if value is None or value["delivery"] != delivery:
             return None
         return Reasons(
             tuple(_reason(one) for one in value["shown"]),

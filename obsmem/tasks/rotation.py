@@ -20,6 +20,7 @@ from obsmem.system.blockfile import CURRENT, KEPT_HANDOFF
 from obsmem.system.handoff_file import drop, handoff_path, leave_handoff, renew_handoff, waits
 from obsmem.tasks.decide import decide
 from obsmem.tasks.handoff import handoff_block
+from obsmem.tasks.reasons import keep_handoff_reasons
 from obsmem.tasks.store import Store
 
 LEAST_TURNS = 5  # a younger session has little to hand over, and its window is not full
@@ -66,6 +67,7 @@ def rotate(store: Store, stored: StoredSession, style: str, clock: Clock, *, for
     if other is not None and other.no != mark.no:  # one handoff waits in a workspace: the one that was asked for last
         store.memory.end_rotation(other.no, CANCELLED)
     leave_handoff(_path(store, stored), block.nonce, block.parts)
+    keep_handoff_reasons(store.folder_of(stored), block)
     decide(
         store, stored, ROTATE, "marked: the next fresh session goes on", style=style, forced=force, least=LEAST_TURNS,
         turns=_turns_since(store, stored)[0], delivery=block.nonce, tokens=block.tokens,
@@ -128,7 +130,9 @@ def renew_rotation(store: Store, stored: StoredSession, clock: Clock) -> None:
         return
     block = handoff_block(store, stored, mark.style, clock)
     store.memory.add_delivery(mark.no, block.nonce)
-    if not renew_handoff(_path(store, stored), block.nonce, block.parts):
+    if renew_handoff(_path(store, stored), block.nonce, block.parts):
+        keep_handoff_reasons(store.folder_of(stored), block)
+    else:
         store.memory.end_rotation(mark.no, TAKEN)
 
 

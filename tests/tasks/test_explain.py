@@ -27,6 +27,7 @@ from obsmem.core.model import Block
 from obsmem.memory.render import CLOSE
 from obsmem.store.archive import StoredSession
 from obsmem.system import blockfile, log
+from obsmem.system.handoff_file import handoff_path
 from obsmem.tasks.decide import DECISION_DAYS, prune
 from obsmem.tasks.deliver import leave_block
 from obsmem.tasks.deliveries import open_delivery, settle
@@ -34,7 +35,7 @@ from obsmem.tasks.explain import LOGGED, find_note, history, last_block, lines_o
 from obsmem.tasks.forget import apply_retention, forget_session
 from obsmem.tasks.observe import run_passes
 from obsmem.tasks.reasons import PREFIX
-from obsmem.tasks.rotation import rotate
+from obsmem.tasks.rotation import renew_rotation, rotate
 from obsmem.tasks.store import Store
 from obsmem.tasks.upgrade import upgrade
 from tests.tasks.growing import grow
@@ -187,6 +188,28 @@ def test_where_reasons_are_kept_no_longer_the_lines_are_told_all_the_same(tmp_pa
         without = [one for one in lines_of(given) if not one.text.startswith("(")]  # what counts the rest is no reason
     assert [(one.section, one.text, one.tokens) for one in without] == [
         (one.section, one.text, one.tokens) for one in with_reasons
+    ]
+
+
+def test_a_handoff_is_told_with_the_reasons_of_whoever_left_it(tmp_path: Path) -> None:
+    before, after = turns(9), Talk("5e551011-0000-4000-8000-0000000000e5")
+    with opened() as store:
+        stored = session_of(store, before.write(tmp_path))
+        run_passes(store, stored, utc, drain=True)
+        rotate(store, stored, "notes", utc)
+        before.turn(9)
+        stored = session_of(store, before.write(tmp_path))
+        renew_rotation(store, stored, utc)
+        delivery, parts = blockfile.read(handoff_path(store.home, CLAUDE, stored.session.workspace))
+        arrive(after, Block(tuple(parts), 0, (), (), delivery))
+        after.user("Go on.")
+        taker = session_of(store, after.write(tmp_path))
+        given = last_block(store, taker)
+    assert (given.delivery, given.handed_by, given.source) == (delivery, stored.session.handle, "transcript")
+    assert given.reasons is not None
+    body = [line for part in parts for line in part.split("\n")]
+    assert [line for line in body if line in {one.text for one in lines_of(given)}] == [
+        one.text for one in lines_of(given)
     ]
 
 

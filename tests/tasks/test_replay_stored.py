@@ -6,12 +6,14 @@ import hashlib
 import os
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from obsmem.core.decisions import BLOCK, OBSERVE, REFLECT, WAIT
 from obsmem.core.errors import NotFound
 from obsmem.store.archive import StoredSession
+from obsmem.store.spending import Spending
 from obsmem.system import config
 from obsmem.system.local_time import local_clock
 from obsmem.tasks.ask import cascade
@@ -30,6 +32,7 @@ from tests.harnesses.test_opencode_rows import Database
 from tests.tasks.growing import grow, lines_of
 from tests.tasks.models import Model
 from tests.tasks.talk import CLAUDE, Talk, opened, session_of, turns, utc
+from tests.tasks.test_models import hire as hire
 from tests.tasks.test_rows import finish_tool
 
 # Real sessions of two harnesses: small ones, with compactions, rewinds and prompts that waited.
@@ -238,3 +241,18 @@ def test_a_stretch_for_which_there_was_no_time_stays_a_gap_there(tmp_path: Path)
         gaps = store.memory.gaps(stored.session.handle)
     assert len(gaps) == compared.recorded.gaps == compared.replayed.gaps == 1
     assert unequal(compared) == []
+
+
+def test_with_leave_the_configured_models_are_asked_and_the_store_pays_nothing(tmp_path: Path, hire: Any) -> None:
+    model = Model("m")
+    with opened(observe_after_tokens=50) as store:
+        stored = grow(store, CLAUDE, turns(6).lines(), tmp_path / "s.jsonl")
+    with opened(workers=hire(model), observe_after_tokens=50) as store:
+        spent = Spending(store.memory.connection).spent(0)
+        compared = replay_stored(store, stored, store.config, {}, utc, workers=True)
+        assert Spending(store.memory.connection).spent(0) == spent
+    assert model.prompts
+    assert compared.reused == 0
+    assert compared.recorded.tokens_in == 0 < compared.replayed.tokens_in
+    workers = {pair.replayed.numbers.get("worker") for pair in compared.pairs if pair.replayed is not None}
+    assert "m" in workers
