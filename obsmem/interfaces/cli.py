@@ -49,7 +49,7 @@ def main(arguments: list[str] | None = None) -> int:
     words = sys.argv[1:] if arguments is None else arguments
     missing = [] if words[:1] and words[0] in NEEDS_NO_PACKAGES else _missing_packages()
     if missing:
-        _hand_over(words)
+        hand_over(words)
         _leave_lack(words, missing)
         sys.stderr.write(
             f"observational-memory needs the Python packages {', '.join(missing)}, which this interpreter ({sys.executable}) "
@@ -121,7 +121,7 @@ def _record_interpreter() -> None:
             pass  # in an agent's sandbox nothing may be written; hooks find their own way
 
 
-def _hand_over(words: list[str]) -> None:
+def hand_over(words: list[str]) -> None:
     """Run the command under the recorded interpreter, which has the packages: a launcher or a shell called us with one
     that has not. Does not return then; an interpreter option tells the other one not to hand over again."""
     from obsmem.system.paths import data_home

@@ -18,6 +18,7 @@ from typing import Any
 
 from obsmem import __version__
 from obsmem.core.errors import ObsmemError, UsageError
+from obsmem.interfaces.cli import hand_over
 from obsmem.interfaces.mcp_scope import Asker, asker_of, server_folder
 from obsmem.interfaces.mcp_tools import INSTRUCTIONS, TOOLS, Answer, call_tool, schema_of
 from obsmem.interfaces.report import say_json
@@ -36,6 +37,7 @@ def run_mcp(arguments: argparse.Namespace) -> int:
         say_json([{"name": one.name, "meaning": one.meaning, "schema": schema_of(one)} for one in TOOLS])
         return 0
     if lack := lacks_mcp():
+        hand_over(["mcp"])  # a plugin starts us under any python3; the recorded one may have the package
         raise ObsmemError(f"The tools for agents cannot be served: {lack}")
     _end_with_parent()
     serve(server_folder(os.environ))

@@ -19,6 +19,7 @@ import pytest
 from obsmem.core.tokens import estimate
 from obsmem.interfaces.mcp_scope import Asker
 from obsmem.interfaces.mcp_tools import INSTRUCTIONS, LONGEST_WORDS, NAMES, TOOLS, call_tool, schema_of
+from obsmem.system.launcher import record_interpreter
 from tests.interfaces.place import DEMO, SCRIPT, alive, until
 
 pytest.importorskip("mcp", reason="the SDK is an extra")
@@ -364,25 +365,38 @@ def _start(folder: Path, **more: Any) -> subprocess.Popen[bytes]:
     )  # fmt: skip
 
 
-def test_without_the_sdk_one_sentence_says_what_to_do(made: Path, tmp_path: Path) -> None:
-    """Under an interpreter that finds our other packages alone."""
+def _without_the_sdk(made: Path, folder: Path, *options: str, asked: str = "") -> subprocess.CompletedProcess[str]:
+    """Serve under an interpreter that finds our other packages alone."""
     import filelock
     import jsonschema
     import platformdirs
     import yaml
 
-    site = tmp_path / "site"
+    site = folder / "site"
     site.mkdir()
     for module in (filelock, jsonschema, platformdirs, yaml):
         source = Path(str(module.__file__)).parent
         (site / source.name).symlink_to(source)
-    environment = {**os.environ, **environment_of(made), "PYTHONPATH": str(site)}
-    done = subprocess.run(
-        [os.path.realpath(sys.executable), "-S", "-X", "observational-memory-handed-over", str(SCRIPT), "mcp"],
-        env=environment, stdin=subprocess.DEVNULL, capture_output=True, encoding="utf-8", check=False,
+    return subprocess.run(
+        [os.path.realpath(sys.executable), "-S", *options, str(SCRIPT), "mcp"],
+        env={**os.environ, **environment_of(made), "PYTHONPATH": str(site)}, input=asked, capture_output=True,
+        encoding="utf-8", timeout=100, check=False,
     )  # fmt: skip
+
+
+def test_without_the_sdk_one_sentence_says_what_to_do(made: Path, tmp_path: Path) -> None:
+    done = _without_the_sdk(made, tmp_path, "-X", "observational-memory-handed-over")
     assert done.returncode == 1 and done.stdout == ""
     assert "pip install 'mcp>=2'" in done.stderr and done.stderr.count("\n") == 1
+
+
+def test_without_the_sdk_the_recorded_interpreter_serves(made: Path, tmp_path: Path) -> None:
+    """As where a plugin starts the server under any ``python3``."""
+    record_interpreter(environment_of(made)["OBSERVATIONAL_MEMORY_HOME"])
+    about = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
+    hello = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": about})
+    done = _without_the_sdk(made, tmp_path, asked=hello + "\n")
+    assert json.loads(done.stdout.split("\n")[0])["result"]["serverInfo"]["name"] == "observational-memory", done.stderr
 
 
 def test_one_call_without_a_server_gives_the_same_answer(made: Path) -> None:
