@@ -47,10 +47,9 @@ def _line_of(home: str, module: Hooks, payload: Mapping[str, Any]) -> str:
     folder = session_folder(home, module.NAME, transcript, session_id)
     if read_state(folder).off:
         return ""
-    report = reported(payload)
-    if report is not None and os.path.isdir(folder):
+    report, facts = reported(payload), read_facts(folder)
+    if report is not None and facts is not None:  # of a session that was forgotten nothing is kept
         write_report(folder, report)
-    facts = read_facts(folder)
     if facts is not None and facts.next_in and transcript.endswith(".jsonl"):
         facts.next_in = max(1, facts.next_in - _grown(transcript, folder))
     return line(facts, report, time.time())

@@ -162,6 +162,14 @@ def test_an_unknown_session_leaves_nothing_behind(place: Place) -> None:
     assert sorted(place.home.rglob("*")) == before
 
 
+def test_of_a_session_that_was_forgotten_nothing_is_kept(place: Place) -> None:
+    facts(place)
+    assert place.command("forget", SESSION, "--yes").returncode == 0
+    before = sorted(place.notes_folder.rglob("*"))
+    shown(place, payload(place, context_window=window()))
+    assert sorted(place.notes_folder.rglob("*")) == before and not (place.notes_folder / "reported").exists()
+
+
 def test_nothing_dear_is_loaded_without_a_line_of_the_users(place: Place) -> None:
     loaded = (
         "import sys; bare = set(sys.modules); sys.path.insert(0, sys.argv[1]); sys.argv[:] = sys.argv[2:];"
