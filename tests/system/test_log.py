@@ -87,3 +87,19 @@ def test_the_last_trouble_is_the_newest_line_that_tells_of_a_failure(
 def test_a_damaged_log_tells_of_no_trouble(tmp_path: Path) -> None:
     (tmp_path / "log.txt").write_bytes(b"\x00\xff outcome=\n\noutcome=Error\n" * 1000)
     log.last_trouble(str(tmp_path), time.time())
+
+
+def test_lines_about_a_session_are_those_that_name_its_folder(tmp_path: Path) -> None:
+    home, folder = str(tmp_path), str(tmp_path / "sessions" / "h" / "a name-0badcafe")
+    log.write(home, "hook", name="h Stop", outcome="started", ms=3, **log.session_field([folder]))
+    log.write(home, "hook", name="h Stop", outcome="started", ms=4, **log.session_field([folder + "0"]))
+    log.write(home, "hook", name="h Stop", outcome="started", ms=5, **log.session_field([]))
+    os.replace(log.log_path(home), tmp_path / "log.1.txt")
+    with open(log.log_path(home), "wb") as file:
+        file.write(b"torn \xff session=a_name-0badcafe\n\n")
+    log.write(home, "maintain", **log.session_field([folder]), outcome="fine")
+    found = log.lines_about(home, folder)
+    assert [(event, fields["outcome"]) for _, event, fields in found] == [("hook", "started"), ("maintain", "fine")]
+    assert found[0][2] == {"name": "h_Stop", "outcome": "started", "ms": "3", "session": "a_name-0badcafe"}
+    assert all(at > 1_600_000_000_000 for at, _, _ in found)
+    assert log.lines_about(str(tmp_path / "nowhere"), folder) == []
