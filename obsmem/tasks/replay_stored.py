@@ -23,7 +23,7 @@ from obsmem.store.archive_copy import SessionCopy
 from obsmem.store.memory_copy import copy_fixed, copy_sessions
 from obsmem.system import config as configuration
 from obsmem.system.config import Config
-from obsmem.system.files import write_atomic
+from obsmem.system.files import read_bytes, write_atomic
 from obsmem.tasks.ask import cascade
 from obsmem.tasks.decide import DUE, FAST
 from obsmem.tasks.deliver import decide_block
@@ -32,7 +32,7 @@ from obsmem.tasks.pins import HAND
 from obsmem.tasks.remember import goes_on_from, remember
 from obsmem.tasks.replay_recorded import BY_RULE, Recorded
 from obsmem.tasks.replay_steps import GAP, PARENT, PASSES, Step, natural_steps, recorded_steps, turn_ends
-from obsmem.tasks.store import Store, open_store
+from obsmem.tasks.store import KEY, Store, open_store
 from obsmem.workers.base import Worker
 
 # The settings that a replay turns on; any other has no part in what it decides.
@@ -120,7 +120,9 @@ def replay_stored(
         config = configuration.override(config, {"workers": [BY_RULE]}, "replay")
     config = configuration.override(config, policy, "--policy")
     with tempfile.TemporaryDirectory(prefix="obsmem-replay-") as home:
-        write_atomic(os.path.join(home, "key"), store.key(), durable=False)  # the same text, the same mark
+        key = read_bytes(os.path.join(store.home, KEY), 1 << 10)
+        if key:
+            write_atomic(os.path.join(home, KEY), key, durable=False)  # the same text, the same mark
         with open_store(home, config) as scratch:
             run = _Run(store, scratch, stored, policy, clock, workers=workers)
             for step in steps or natural_steps(store, stored):

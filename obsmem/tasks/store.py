@@ -29,6 +29,7 @@ T = TypeVar("T")
 CACHED_WORDS, CACHED_LENGTH = 20_000, 300  # texts, and characters of the longest
 _PROCESS_KEY = os.urandom(32)
 ARCHIVE, MEMORY, INDEX = "archive.db", "memory.db", "index.db"
+KEY = "key"  # the file of the local key behind nonces
 
 
 class Store:
@@ -102,7 +103,7 @@ class Store:
         """The local key behind nonces: made once, 32 random bytes, never leaves this machine. Where it is not there yet and
         cannot be made (a sandbox), one for this process alone."""
         try:
-            return made_once(os.path.join(self.home, "key"), _PROCESS_KEY)
+            return made_once(os.path.join(self.home, KEY), _PROCESS_KEY)
         except OSError:
             return _PROCESS_KEY
 

@@ -93,6 +93,15 @@ def test_nothing_is_written_to_the_store_and_nothing_is_left_behind(
     assert os.listdir(scratch) == []
 
 
+def test_a_replay_makes_no_key_for_a_store_that_has_none(tmp_path: Path) -> None:
+    with opened() as store:
+        stored = session_of(store, turns(3).write(tmp_path))
+        run_passes(store, stored, utc)
+    with opened(readonly=True) as store:
+        assert again(store, stored).different == 0
+        assert not os.path.exists(os.path.join(store.home, "key"))
+
+
 def test_under_a_lower_threshold_it_is_observed_more_often(tmp_path: Path) -> None:
     with opened(observe_after_tokens=400) as store:
         stored = grow(store, CLAUDE, turns(30).lines(), tmp_path / "s.jsonl")
