@@ -72,7 +72,7 @@ class Deliveries:
                     self.connection.execute("DELETE FROM decisions WHERE no=?", (number,))
             self.connection.execute(
                 "INSERT INTO decisions(session, at, what, why, numbers) VALUES(?,?,?,?,?)",
-                (session, now, what, why, json.dumps(said, sort_keys=True)),
+                (session, now, what, why, json.dumps(said)),
             )
 
     def _routine(self, session: str, what: str, why: str) -> tuple[int, int, dict[str, Any]] | None:
