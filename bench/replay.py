@@ -42,7 +42,8 @@ def choose(paths: list[str], count: int) -> list[Sample]:
 
 def grow(store: Store, sample: Sample, path: Path, steps: int) -> float:
     """Let a session grow as hooks would see it; the seconds that took."""
-    lines = Path(sample.source.path).read_bytes().splitlines(keepends=True)
+    *whole, rest = Path(sample.source.path).read_bytes().split(b"\n")
+    lines = [line + b"\n" for line in whole] + ([rest] if rest else [])
     started = time.monotonic()
     for step in range(1, steps + 1):
         path.write_bytes(b"".join(lines[: max(1, len(lines) * step // steps)]))

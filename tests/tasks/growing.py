@@ -27,4 +27,5 @@ def grow(
 
 def lines_of(path: Path) -> list[bytes]:
     """The lines of a file, each with its end."""
-    return path.read_bytes().splitlines(keepends=True)
+    *whole, rest = path.read_bytes().split(b"\n")
+    return [line + b"\n" for line in whole] + ([rest] if rest else [])
