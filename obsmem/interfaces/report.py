@@ -75,10 +75,10 @@ def table(rows: Sequence[Sequence[str]], head: Sequence[str]) -> list[str]:
 
 
 def many(count: int, noun: str) -> str:
-    """``1 part``, ``2 parts``, ``0 entries``, ``3 stretches``."""
+    """``1 part``, ``2 parts``, ``0 entries``, ``4 days``, ``3 stretches``."""
     if count == 1:
         return f"1 {noun}"
-    if noun.endswith("y"):
+    if noun.endswith("y") and noun[-2:-1] not in "aeiou":
         return f"{count} {noun[:-1]}ies"
     return f"{count} {noun}es" if noun.endswith("ch") else f"{count} {noun}s"
 
