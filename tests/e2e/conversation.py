@@ -120,6 +120,7 @@ def kept(turns: list[Turn], request: Held) -> Kept:
 
 
 def _stands(line: str, given: str) -> bool:
-    """True if a line of a call's words stands in the arguments, with or without the argument's name before it."""
-    value = line.partition(": ")[2].strip()
-    return line in given or (value != "" and value in given)
+    """True if a line of a call's words stands in the arguments, as it is, without the argument's name before it, or without
+    the sign of a patch."""
+    without = (line.partition(": ")[2].strip(), line[1:] if line[:1] in ("+", "-", " ") else "")
+    return line in given or any(part and part in given for part in without)
