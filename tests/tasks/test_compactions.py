@@ -9,15 +9,21 @@ from typing import Any
 import pytest
 
 from obsmem.core.decisions import COMPACT
+from obsmem.harnesses import load_hooks
 from obsmem.harnesses.base import Source
 from obsmem.store.archive import StoredSession
 from obsmem.store.windows import known_mark, known_window
 from obsmem.tasks.compactions import hear, learn_from, trouble
+from obsmem.tasks.deliver import make_block
 from obsmem.tasks.ingest import ingest
 from obsmem.tasks.occupancy import occupancy
 from obsmem.tasks.store import Store
 from obsmem.tasks.windows import learn_mark, window_of
-from tests.tasks.talk import Talk, fresh, opened, session_of
+from tests.harnesses.cases import SHARED
+from tests.interfaces.conftest import Run
+from tests.interfaces.conftest import run as run
+from tests.interfaces.place import DEMO
+from tests.tasks.talk import Talk, fresh, opened, session_of, utc
 from tests.tasks.test_occupancy import reply, text
 
 MODEL = "claude-opus-5"
@@ -26,13 +32,11 @@ MODEL = "claude-opus-5"
 def compacted(*steps: tuple[int, str, int]) -> Talk:
     """A talk whose window held so much before each compaction, of that trigger, and so much after it."""
     talk = Talk()
-    number = 0
-    for before, trigger, after in steps:
+    for number, (before, trigger, after) in enumerate(steps):
         talk.user(f"Step {number}.")
         reply(talk, f"msg_{number}", text("Yes."), before, 5)
         talk.compact()
         talk.records[-2]["compactMetadata"]["trigger"] = trigger
-        number += 1
         if after:
             talk.user("Go on.")
             reply(talk, f"msg_after_{number}", text("Going on."), after, 5)
@@ -185,3 +189,41 @@ def test_what_a_hook_counts_before_a_compaction_is_the_occupancy(tmp_path: Path)
         assert (now.counted, now.window.size) == (24_000, 128_000)
         hear(store, stored, "nothing:that/is one")
         assert occupancy(store, fresh(store, stored)).counted == 24_000
+
+
+def test_the_block_says_that_work_is_in_progress_where_a_compaction_brought_no_summary(tmp_path: Path) -> None:
+    with opened() as store:
+        stored = ingest(store, "codex", Source(str(rollout(tmp_path, []))), final=True).stored
+        assert stored is not None
+        assert "WORK IS IN PROGRESS" not in "".join(make_block(store, stored, utc).parts)
+        learn_from(store, stored)
+        block = make_block(store, stored, utc)
+        assert "WORK IS IN PROGRESS" in block.parts[0]
+        assert block.tokens <= store.config["budget_tokens"]
+
+
+def test_what_the_real_program_compacted_on_its_own_teaches_its_mark() -> None:
+    path = SHARED / "transcripts" / "claude-code" / "cc-2.1.36to2.1.37-2-compactions-mcp.jsonl"
+    if not path.exists():
+        pytest.skip("the shared transcripts are not on this machine")
+    with opened() as store:
+        stored = ingest(store, "claude-code", Source(str(path)), final=True).stored
+        assert stored is not None
+        learn_from(store, stored)
+        assert [why for why, _, _ in outcomes(store, stored)] == ["cleared the mark"] * 2
+        mark, source = known_mark(store.memory.connection, "claude-code", "claude-opus-4-6", 200_000)
+        assert 165_000 <= mark <= 167_500
+        assert source == "learned from compactions"
+
+
+def test_a_hook_of_cursors_brings_its_count_to_the_maintainer(tmp_path: Path, run: Run) -> None:
+    payload = {"conversation_id": "c1", "trigger": "auto", "context_tokens": 24_000, "context_window_size": 128_000}
+    assert load_hooks("cursor").read_event("preCompact", payload).held == "24000/128000"
+    assert load_hooks("cursor").read_event("preCompact", {"conversation_id": "c1", "context_tokens": "many"}).held == ""
+    path = tmp_path / "session.jsonl"
+    path.write_bytes((DEMO / "cursor" / "session.jsonl").read_bytes())
+    words = ["maintain", "cursor", "--transcript", str(path), "--before-compact", "--announced", "auto:24000/128000"]
+    assert run(*words).status == 0
+    value = json.loads(run("context", "--json").out)
+    assert (value["counted"], value["window"]["size"]) == (24_000, 128_000)
+    assert value["window"]["size_source"] == "reported by the harness"
