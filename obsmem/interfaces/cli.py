@@ -3,7 +3,7 @@
 Commands: install, uninstall, setup, doctor · replay, try, demo, ingest, sync · recall, sessions, show, notes, block,
 status, statusline, context, stats, usage, config · search, get, around, tool, timeline, file, reduce · handoff, rotate, resume, run, export, import,
 remote ·
-pin, unpin, pins, note · fork · explain · mcp · forget, fsck, index, hooks, maintain. ``hook`` is not here: it never loads this
+pin, unpin, pins, note · fork · explain · report · mcp · forget, fsck, index, hooks, maintain. ``hook`` is not here: it never loads this
 module.
 """
 
@@ -27,6 +27,7 @@ from obsmem.interfaces.arguments_fork import add_forking
 from obsmem.interfaces.arguments_look import add_looking
 from obsmem.interfaces.arguments_pressure import add_status_line, add_watching
 from obsmem.interfaces.arguments_reduce import add_reducing
+from obsmem.interfaces.arguments_report import add_reporting
 from obsmem.interfaces.arguments_run import add_run, split_run
 from obsmem.interfaces.arguments_search import add_search
 from obsmem.interfaces.arguments_windows import add_windows
@@ -235,7 +236,9 @@ def _add_installing(commands: Commands, _: Add) -> None:
     install.add_argument("--allow-recall", action="store_true", help="let the agent run recall without asking")
     install.add_argument("--no-mcp", action="store_true", help="do not register the server of the agent's tools")
     install.add_argument(
-        "--statusline", action=argparse.BooleanOptionalAction, help="show a status line, behind your own if you have one"
+        "--statusline",
+        action=argparse.BooleanOptionalAction,
+        help="show a status line, behind your own if you have one",
     )
     install.add_argument("--reduce", action="store_true", help="let long outputs be shortened (config: reduce)")
     install.add_argument("--rule", action="store_true", help="keep the block in a rule file of this folder, too")
@@ -253,7 +256,10 @@ def _add_reading(commands: Commands, _: Add) -> None:
         commands, "replay", "commands_read", "run saved transcripts through the whole pipeline in a throw-away store"
     )
     replay.add_argument(
-        "paths", nargs="*", metavar="PATH", help="a transcript, a folder of them, or -; with --policy a session of the store"
+        "paths",
+        nargs="*",
+        metavar="PATH",
+        help="a transcript, a folder of them, or -; with --policy a session of the store",
     )
     add_policy(replay)
     replay.add_argument("--harness", default="", help="the harness that wrote them, where content does not tell")
@@ -346,6 +352,7 @@ def _add_care(commands: Commands, _: Add) -> None:
         commands, "hooks", "commands_care", "print the hook config to copy into a harness, with this machine's paths"
     )
     hooks.add_argument("harness", metavar="HARNESS", help="the harness to print it for")
+    hooks.add_argument("--reduce", action="store_true", help="with what shortens long outputs (config: reduce)")
     maintain = _add(commands, "maintain", "commands_maintain", "bring one session up to date (hooks start this)")
     maintain.add_argument("harness")
     maintain.add_argument("--transcript", default="")
@@ -363,7 +370,7 @@ def _add_care(commands: Commands, _: Add) -> None:
 # Every group of commands, in the order of the help; and the commands that agents call often, each with its own group.
 _ALL = (
     _add_installing, _add_reading, _add_recall, _add_showing, add_search, add_looking, add_windows, add_run, add_export, _add_care,
-    add_fixing, add_forking, add_reducing, add_explaining, add_measuring, add_serving,
+    add_fixing, add_forking, add_reducing, add_explaining, add_reporting, add_measuring, add_serving,
 )  # fmt: skip
 _OFTEN = {
     "recall": (_add_recall,), "search": (add_search,), "maintain": (_add_care,),

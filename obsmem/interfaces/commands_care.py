@@ -83,11 +83,17 @@ def run_fsck(arguments: argparse.Namespace) -> int:
 
 
 def run_hooks(arguments: argparse.Namespace) -> int:
-    """``hooks HARNESS``: write the launcher and print the config to copy into that harness, with this machine's paths."""
+    """``hooks HARNESS``: write the launcher and print the config to copy into that harness, with this machine's paths; with
+    ``--reduce`` what shortens outputs, too."""
     home = data_home()
     module = load(arguments.harness)
     launcher = quoted(write_launcher(home, installed_script()))
-    say_json(module.hook_config(lambda words: f"{launcher} {words}"))
+    config = module.hook_config(lambda words: f"{launcher} {words}")
+    if arguments.reduce:
+        config.get("hooks", {}).update(module.reduce_config(lambda words: f"{launcher} {words}").get("hooks", {}))
+        if module.SHORTENS:
+            warn(f"{arguments.harness}: outputs stay as they are: {module.SHORTENS}.")
+    say_json(config)
     return 0
 
 

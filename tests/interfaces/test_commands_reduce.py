@@ -61,3 +61,13 @@ def test_stats_say_what_was_saved_and_what_was_recalled_afterwards(session: Sess
         why = [one.why for one in store.memory.decisions(stored.session.handle) if one.what == REDUCE]
     assert sorted(why) == ["left as it is: no rule", "shortened by pytest", "shortened by pytest"]
     assert b"2 outputs" in session.run("reduce", "--stats").stdout
+
+
+def test_the_config_to_copy_has_the_handler_only_where_it_is_asked_for(session: Session) -> None:
+    plain = json.loads(session.run("hooks", "claude-code").stdout)["hooks"]
+    more = json.loads(session.run("hooks", "claude-code", "--reduce").stdout)["hooks"]
+    assert set(more) - set(plain) == {"PostToolUse"}
+    assert {event: more[event] for event in plain} == plain
+    none = session.run("hooks", "codex", "--reduce")
+    assert none.stdout == session.run("hooks", "codex").stdout
+    assert b"outputs stay as they are" in none.stderr
