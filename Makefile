@@ -4,7 +4,7 @@
 VENV := .venv
 BIN := $(VENV)/bin
 PACKAGES := 'pyyaml>=6' 'jsonschema>=4' 'platformdirs>=3' 'filelock>=3.12'
-TOOLS := 'pytest>=8' 'ruff>=0.6' 'mypy>=1.10' types-PyYAML types-jsonschema 'zstandard>=0.22' 'mcp>=2'
+TOOLS := 'pytest>=8' 'ruff>=0.6' 'mypy>=1.10' types-PyYAML types-jsonschema 'zstandard>=0.22' 'mcp>=2' 'jinja2>=3.1'
 
 .PHONY: test demo e2e e2e-again record bench format clean
 

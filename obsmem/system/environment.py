@@ -19,6 +19,8 @@ REQUIREMENTS = ("pyyaml>=6", "jsonschema>=4", "platformdirs>=3", "filelock>=3.12
 MCP = "mcp"  # what only the tools for agents need
 MCP_LEAST = 2  # the version from which on our server runs with it
 MCP_REQUIREMENT = f"{MCP}>={MCP_LEAST}"
+REPORT = "jinja2"  # what only a session's report needs
+REPORT_REQUIREMENT = f"{REPORT}>=3.1"
 ENVIRONMENT = "venv"
 INSTALL_SECONDS = 600
 LOOK_SECONDS = 20
@@ -74,6 +76,18 @@ def lacks_mcp() -> str:
     )
 
 
+def lacks_report() -> str:
+    """What to do so that this interpreter can write a session's report, '' where it can."""
+    from importlib.util import find_spec
+
+    if find_spec(REPORT) is not None:
+        return ""
+    return (
+        f"it needs the Python package {REPORT}, and {sys.executable} does not have it. "
+        f"Run: {sys.executable} -m pip install '{REPORT_REQUIREMENT}'"
+    )
+
+
 def set_up(home: str) -> str:
     """Record an interpreter that has the packages: this one, else that of an environment which is made for it. Returns
     its path. Raises ObsmemError with the reason in one sentence."""
@@ -94,13 +108,11 @@ def set_up(home: str) -> str:
         "pip could not get the packages (no package registry can be reached from here, or it refused). Run setup again "
         "with a network, or name a mirror in PIP_INDEX_URL",
     )
-    try:
-        _run(
-            [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-input", MCP_REQUIREMENT],
-            "",
-        )
-    except ObsmemError:
-        pass  # all but the agent's tools works without it, and install says what is missing
+    for extra in (MCP_REQUIREMENT, REPORT_REQUIREMENT):
+        try:
+            _run([python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-input", extra], "")
+        except ObsmemError:
+            pass  # all but the agent's tools, or the report, works without it, and what needs it says what is missing
     record_interpreter(home, python)
     return python
 

@@ -10,3 +10,8 @@ def local_clock(at: int) -> str:
     if at <= 0:
         return "????-??-?? ??:??"
     return time.strftime("%Y-%m-%d %H:%M", time.localtime(at / 1000))
+
+
+def local_wall(at: int) -> int:
+    """The milliseconds at which a clock in UTC would show what this machine's user reads at a time; 0 for 0."""
+    return at + (time.localtime(at / 1000).tm_gmtoff or 0) * 1000 if at > 0 else 0

@@ -1,0 +1,255 @@
+"""A report as one page of HTML: the template filled, the entries streamed into it, the rules under which a browser runs it.
+
+Invariants: whatever a template prints goes through one door (``finalize``), which masks it and leaves out what nobody sees, and is
+escaped behind it; only our own style and scripts are named by their hashes in the page's Content-Security-Policy, so that nothing
+that was stored can ever run, and nothing is asked of a network. The page is never held whole: it is written as it comes.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import os
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from obsmem import __version__
+from obsmem.core.clock import Clock
+from obsmem.core.model import RELEVANCES
+from obsmem.interfaces.report import many, size
+from obsmem.interfaces.report_chart import draw
+from obsmem.memory.recall import VOICES
+from obsmem.store.memory import WorkerCall
+from obsmem.tasks.report_data import Report, Turn
+from obsmem.tasks.report_data_compactions import BEGINNING, MOST_RENDERED, NOTES, Crossing
+from obsmem.tasks.report_data_entries import Columns, Piece, pack, pieces
+from obsmem.tasks.report_data_words import clean_text
+from obsmem.tasks.store import Store
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+FOLDER = os.path.join(os.path.dirname(os.path.realpath(__file__)), "report_page")
+GENERATOR = "observational-memory report"
+SCRIPTS = ("data.js", "list.js", "page.js")
+ENTRY_FILTERS = (
+    ("user", "the user"), ("assistant", "the agent"), ("thinking", "thinking"), ("tool_call", "tool calls"),
+    ("tool_result", "results"), ("harness", "harness"),
+)  # fmt: skip
+GROUNDINGS = {"verified": "verified", "partial": "partly verified", "none": "not verified"}
+BLOCK_SOURCES = {
+    "transcript": "as it stands in the transcript",
+    "file": "as a hook gave it; the transcript does not show it",
+    "waiting": "not delivered yet: it waits",
+}
+_ASIDE = ("routine", "first_at", "first_seq")
+
+
+class CallSum(NamedTuple):
+    """The calls of one worker for one task, added up."""
+
+    worker: str
+    task: str
+    calls: int
+    ok: int
+    items: int
+    rejected: int
+    tokens_in: int
+    tokens_out: int
+    seconds: float
+
+
+class Step(NamedTuple):
+    """A turn, or a compaction between two."""
+
+    turn: Turn | None
+    crossing: Crossing | None
+
+
+def page(store: Store, report: Report, clock: Clock) -> Iterator[str]:
+    """The page, piece by piece."""
+    environment = _environment(store, clock)
+    columns = Columns()
+    cited = [id_ for one in report.notes for id_ in one.note.entry_ids]
+    style, scripts = _own("style.css"), [_own(name) for name in SCRIPTS]
+    from markupsafe import Markup
+
+    values: dict[str, Any] = {
+        "report": report,
+        "session": report.stored.session,
+        "title": report.name or f"Session {report.stored.session.handle}",
+        "policy": Markup(policy(style, scripts)),
+        "generator": GENERATOR,
+        "version": __version__,
+        "style": Markup(style),
+        "scripts": [Markup(one) for one in scripts],
+        "now": int(time.time() * 1000),
+        "entries": report.stored.last_seq + 1,
+        "tabs": _tabs(report),
+        "tiles": _tiles(report),
+        "chart": draw(report, clock),
+        "story": _story(report),
+        "occupancy": report.occupancy,
+        "entry_filters": ENTRY_FILTERS,
+        "note_filters": _note_filters(report),
+        "voices": VOICES,
+        "groundings": GROUNDINGS,
+        "beginning": BEGINNING,
+        "most_rendered": MOST_RENDERED,
+        "notes_kind": NOTES,
+        "block_sources": BLOCK_SOURCES,
+        "block_tables": _block_tables(report),
+        "call_sums": _call_sums(report.calls),
+        "pieces": _pieces(store, report, cited, columns),
+        "columns": lambda: pack(columns.value()),
+        "marks": pack({f"{report.stored.session.handle}.{seq}": f"{part} of block {delivery}"
+                       for delivery, part, seq, _ in report.receipts}),
+    }  # fmt: skip
+    yield from environment.get_template("page.html").generate(values)
+
+
+def _pieces(store: Store, report: Report, cited: list[str], columns: Columns) -> Iterator[Piece]:
+    return pieces(store, report.stored, cited, columns)
+
+
+def policy(style: str, scripts: list[str]) -> str:
+    """The rules of the page: our own style and scripts by their hashes, and nothing else."""
+    own = " ".join(_hash(one) for one in scripts)
+    return (
+        f"default-src 'none'; style-src {_hash(style)}; script-src {own}; base-uri 'none'; form-action 'none'; "
+        "require-trusted-types-for 'script'; trusted-types 'none'"
+    )
+
+
+def _hash(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+def _own(name: str) -> str:
+    with open(os.path.join(FOLDER, name), encoding="utf-8") as file:
+        return file.read()
+
+
+def _environment(store: Store, clock: Clock) -> Environment:
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+    from markupsafe import Markup
+
+    def through_the_door(value: Any) -> Any:
+        return clean_text(store, value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+    environment = Environment(
+        loader=FileSystemLoader(FOLDER),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=through_the_door,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.globals["clock"] = clock
+    environment.filters |= {
+        "count": lambda number: f"{number:,}",
+        "short_count": short_count,
+        "many": many,
+        "numbers": numbers_text,
+        "packed": lambda data: Markup(base64.b64encode(data).decode("ascii")),
+    }
+    return environment
+
+
+def short_count(number: int) -> str:
+    """``812``, ``12k``, ``1.2M``."""
+    for limit, unit in ((1_000_000, "M"), (1_000, "k")):
+        if number >= limit:
+            return f"{number / limit:.1f}".removesuffix(".0") + unit
+    return str(number)
+
+
+def numbers_text(numbers: Mapping[str, Any]) -> str:
+    """The numbers of a decision by their names."""
+    return " · ".join(f"{name} {_short(value)}" for name, value in numbers.items() if name not in _ASIDE)
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, Mapping):
+        return "(" + ", ".join(f"{name} {_short(one)}" for name, one in value.items()) + ")"
+    if isinstance(value, (list, tuple)):
+        return "(" + ", ".join(map(_short, value)) + ")"
+    return str(value)
+
+
+def _tabs(report: Report) -> list[tuple[str, str, int | None]]:
+    return [
+        ("timeline", "Timeline", None),
+        ("entries", "Entries", report.stored.last_seq + 1),
+        ("notes", "Notes", len(report.notes) + len(report.reflections)),
+        ("compactions", "Compactions", len(report.crossings)),
+        ("block", "Last block", None),
+        ("work", "Workers and decisions", None),
+    ]
+
+
+def _tiles(report: Report) -> list[tuple[str, str, str]]:
+    now, window, spent = report.occupancy, report.occupancy.window, report.spent
+    states = Counter(one.state for one in report.notes)
+    held = f"{now.share:.0%} of {short_count(window.size)}" if window.usable else "window unknown"
+    kept = f"{states['dropped'] + states['hidden']:,} no longer shown" if states["dropped"] + states["hidden"] else ""
+    asked = sum(call.tokens_in + call.tokens_out for call in report.calls)
+    return [
+        ("turns", f"{len(report.turns):,}", f"{sum(turn.calls for turn in report.turns):,} tool calls"),
+        ("in the window at the end", f"{short_count(now.tokens)} tokens", held),
+        ("spent", f"{short_count(spent.tokens)} tokens", f"{spent.requests:,} requests, agents' too" if spent.requests else "nobody counted"),
+        ("compactions", f"{len(report.crossings):,}", f"{len({one[0] for one in report.receipts}):,} blocks arrived"),
+        ("notes", f"{states['visible']:,}", " ".join(filter(None, (f"{len(report.reflections):,} reflections" if report.reflections else "", kept)))),
+        ("workers", f"{len(report.calls):,} calls", f"{short_count(asked)} tokens" if asked else "none cost tokens"),
+        ("record", size(report.sizes[0]), f"kept in {size(report.sizes[1])}"),
+    ]  # fmt: skip
+
+
+def _story(report: Report) -> list[Step]:
+    steps = [(turn.seq, 1, Step(turn, None)) for turn in report.turns]
+    steps += [(one.found.seq, 0, Step(None, one)) for one in report.crossings]
+    return [step for _, _, step in sorted(steps, key=lambda one: one[:2])]
+
+
+def _note_filters(report: Report) -> list[tuple[str, list[tuple[str, int]]]]:
+    """The values by which notes are filtered, each with how many notes have it."""
+    relevance = Counter(one.note.relevance for one in report.notes)
+    evidence = Counter(one.note.evidence for one in report.notes)
+    grounding = Counter(one.note.grounding for one in report.notes)
+    state = Counter([one.state for one in report.notes] + [one.state for one in report.reflections])
+    return [
+        ("relevance", [(name, relevance[name]) for name in reversed(RELEVANCES)]),
+        ("evidence", [(name, evidence[name]) for name in ("user", "tool", "agent")]),
+        ("grounding", [(name, grounding[name]) for name in ("verified", "partial", "none")]),
+        ("state", [(name, state[name]) for name in ("visible", "dropped", "hidden")]),
+    ]  # fmt: skip
+
+
+def _block_tables(report: Report) -> list[tuple[str, Any]]:
+    if report.given is None or report.given.reasons is None:
+        return []
+    reasons = report.given.reasons
+    return [
+        ("Why each line stands in it", reasons.shown),
+        ("What could have stood there, and was left out", reasons.left_out),
+    ]
+
+
+def _call_sums(calls: tuple[WorkerCall, ...]) -> list[CallSum]:
+    groups: dict[tuple[str, str], list[WorkerCall]] = {}
+    for call in calls:
+        groups.setdefault((call.worker, call.task), []).append(call)
+    return [
+        CallSum(
+            worker, task, len(own), sum(call.outcome in ("ok", "empty") for call in own), sum(call.items for call in own),
+            sum(call.rejected for call in own), sum(call.tokens_in for call in own), sum(call.tokens_out for call in own),
+            round(sum(call.ms for call in own) / 1000, 1),
+        )
+        for (worker, task), own in groups.items()
+    ]  # fmt: skip
