@@ -36,7 +36,11 @@ def listing(session: str, draft: Draft) -> Command:
         {"id": _READ, "method": "thread/read", "params": {"threadId": session, "includeTurns": True}},
     )
     lines = tuple(json.dumps({"jsonrpc": "2.0", **one}) for one in questions)
-    return Command("codex app-server", ("codex", "app-server"), wrong, lines, lambda said: bool(_answer(said, _READ)))
+
+    def enough(said: str) -> bool:  # answers come in any order
+        return bool(_answer(said, _LIST) and _answer(said, _READ))
+
+    return Command("codex app-server", ("codex", "app-server"), wrong, lines, enough)
 
 
 def _answer(said: str, number: int) -> dict[str, Any]:

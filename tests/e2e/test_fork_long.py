@@ -38,7 +38,7 @@ CHECKED = {
 }
 # Settings of a call that the target's own tool has no word for, and the lines of a patch that only say where it goes.
 SETTING = re.compile(r"description: |replace_all: false$|merge: false$|todos\[\d\]\.(id|priority): ")
-FRAME = re.compile(r"\*\*\* (Begin|End) Patch$|@@| ")
+FRAME = re.compile(r"\*\*\* (Begin|End) Patch$|@@| |[+-]$")
 
 
 def _take_in(world: World, name: str) -> str:

@@ -73,3 +73,10 @@ def test_a_session_counts_as_listed_if_it_is_and_if_all_words_are_shown() -> Non
     assert "no rollout" in asked.wrong(
         whole.replace('"result": {"thread"', '"error": {"message": "no rollout"}, "x": {"thread"')
     )
+
+
+def test_answers_that_come_in_another_order_are_waited_for() -> None:
+    asked = listing("me", Draft((), "", "", "title", "/folder", Parentage("codex", "x", "abcd", 2), 0))
+    assert asked.enough is not None
+    lines = _said({"turns": []}, ["me"]).split("\n")
+    assert not asked.enough("\n".join([lines[0], lines[3], ""])) and asked.enough("\n".join([lines[3], lines[2], ""]))
