@@ -95,7 +95,12 @@ def test_before_the_agent_answered_nothing_is_offered_and_the_delivery_stays_ope
         stored = compacted(store, tmp_path, answered=False)
         folder = store.folder_of(stored)
         assert settle(store, stored).state == "waiting"
-        assert {name for name in os.listdir(folder) if not name.startswith("reasons.")} == {NEXT, DUE, OPEN_FILE, RESUME}
+        assert {name for name in os.listdir(folder) if not name.startswith("reasons.")} == {
+            NEXT,
+            DUE,
+            OPEN_FILE,
+            RESUME,
+        }
 
 
 def test_a_compaction_that_never_comes_is_given_up(tmp_path: Path) -> None:
