@@ -349,13 +349,9 @@ def _joined(parts: list[Parsed], reasons: Reasons) -> Parsed:
     )
 
 
-def _is_text(content: Any) -> bool:
-    return (
-        isinstance(content, list)
-        and bool(content)
-        and isinstance(content[0], dict)
-        and content[0].get("type") == "text"
-    )
+def _first_text(content: Any) -> str:
+    block = content[0] if isinstance(content, list) and content else None
+    return text_of(block.get("text")) if isinstance(block, dict) and block.get("type") == "text" else ""
 
 
 def _receipts(record: Mapping[str, Any]) -> tuple[str, ...]:
@@ -365,7 +361,7 @@ def _receipts(record: Mapping[str, Any]) -> tuple[str, ...]:
     if record.get("type") == "user" and record.get("isMeta") is not True:
         message = record.get("message")
         said = message.get("content") if isinstance(message, dict) else None
-        first = said if isinstance(said, str) else text_of(said[0].get("text")) if _is_text(said) else ""
+        first = said if isinstance(said, str) else _first_text(said)
         return receipts(first) if first.lstrip().startswith(OWN_BLOCK) else ()
     if not isinstance(attachment, dict) or attachment.get("type") != "hook_additional_context":
         return ()

@@ -16,6 +16,7 @@ from obsmem.harnesses import load
 from obsmem.interfaces.report import warn
 from obsmem.system.local_time import local_clock
 from obsmem.system.programs import run_program
+from obsmem.system.shown import Streams
 from obsmem.tasks.resolve import find_session
 from obsmem.tasks.run_loop import LEAST_TURNS, ROTATE_AT, STOP_AT, TURN_SECONDS, Loop, Plan, Told
 from obsmem.tasks.run_session import harness_of
@@ -51,7 +52,7 @@ def run_run(arguments: argparse.Namespace) -> int:
         stored = find_session(store, arguments.session) if arguments.session else None
         if stored is not None and stored.session.harness != harness:
             raise UsageError(f"Session {stored.session.handle} is one of {stored.session.harness}, not of {harness}.")
-        loop = Loop(store, plan, local_clock, _teller(arguments), stored)
+        loop = Loop(store, plan, local_clock, _teller(arguments), Streams(sys.stdout.buffer, sys.stderr.buffer), stored)
         try:
             return loop.run(_prompts_of(arguments, loop))
         except KeyboardInterrupt:

@@ -265,6 +265,12 @@ class CardBuilder:
                 detail[name] = list(getattr(outcome, name))
         if outcome.summary:
             detail["summary"] = outcome.summary
+        typed = cards_commands.as_typed(command, self._cwd)
+        if typed != subject:
+            detail["typed"] = typed
+        first = cards_commands.first_trouble(output, outcome.errors) if outcome.ok is False else ""
+        if first:
+            detail["first"] = first
         references = cards_commands.references_in(command, output)
         if references:
             detail["refs"] = references

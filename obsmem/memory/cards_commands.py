@@ -7,6 +7,7 @@ success is taken at its word unless a test runner's own summary says that someth
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from obsmem.core import late
@@ -62,6 +63,24 @@ def normalise(command: str) -> str:
         first = text.split("\n", 1)[0].rstrip()
         return _clip(_SPACE.sub(" ", first), COMMAND_LIMIT) + " […]"
     return _clip(_SPACE.sub(" ", text), COMMAND_LIMIT)
+
+
+def as_typed(command: str, folder: str) -> str:
+    """The first line of a command as it was typed, without ``cd`` into the ``folder`` that it runs in anyway."""
+    text = command.strip()
+    match = _CHANGE_FOLDER.match(text)
+    if match is not None and folder and folder.rstrip("/\\") in match.group().split("&&")[0].split():
+        text = text[match.end() :]
+    return _clip(_SPACE.sub(" ", text.split("\n", 1)[0].rstrip()), COMMAND_LIMIT)
+
+
+def first_trouble(output: str, told: Sequence[str]) -> str:
+    """The first line of a failed command's output that names trouble; '' where ``told`` has it already, or none does."""
+    for match in _DECIDING[-1].finditer(output[:OUTPUT_LIMIT]):
+        line = match.group().strip()[:LINE_LIMIT]
+        if line and not _EXIT_LINE.match(line):
+            return "" if any(line in one or one in line for one in told) else line
+    return ""
 
 
 def _clip(text: str, limit: int) -> str:

@@ -30,6 +30,7 @@ from obsmem.memory.sections import (
     pin_lines,
     reflection_lines,
 )
+from obsmem.memory.sections_names import name_lines
 from obsmem.memory.wording import Line, View
 
 PART_BYTES = 9_500
@@ -43,7 +44,7 @@ PINS_BORROW = 0.35  # of the block, from files, commands and reflections
 GIVEN_ROUNDS = 4  # what one section cannot use is given on, half of it to *Now*
 FILES_MOST = 0.20
 EARLIER_LIMITS = (2_000, 1_200, 600)  # characters of an earlier instruction
-NAMES_LIMITS = (4_000, 2_000, 1_000, 500, 240, 120)  # characters of names a file
+NAMES_LIMITS = (4_000, 3_000, 2_000, 1_500, 1_000, 750, 500, 350, 240, 170, 120)  # characters of names a file
 PIN_LIMITS = (PIN_LIMIT, 2_000, 1_000, 500, 240, 120, 60)  # characters of a pin
 TURN_LIMITS = (600, 400, 240, 160, 80)  # characters of a turn
 ONE_THING = 200  # characters: what a human says in so few is about one thing
@@ -104,7 +105,9 @@ def render(
     nudge = f"\n{urgent}{nudge}" if urgent else nudge
     room = budget
     while True:
-        sections = _choose(state, memory, view, room - estimate(preface) - estimate(urgent), show, disk or {}, most_parts, turns)
+        sections = _choose(
+            state, memory, view, room - estimate(preface) - estimate(urgent), show, disk or {}, most_parts, turns
+        )
         if not any(section.lines for section in sections):
             return Block((), 0, (), tuple(note.id for note in memory.notes), "")
         block = _pack(session, sections, memory, key, recall, part_bytes, nudge)
@@ -141,6 +144,10 @@ def _choose(
             "Pins": extra.get("Pins", 0) + whole,
         }
         sections, spare = _fill_all(state, memory, view, room, show, disk, extra, turns)
+    if spare >= WORTH_GIVING and turns is None:
+        told = [line.text for section in sections for line in section.lines if section.name == "Files"]
+        names, _ = _fill("Names", name_lines(state, view, told), spare, _rest("Names", view, show))
+        sections = [*sections, names._replace(left_out=0)]
     return sections
 
 

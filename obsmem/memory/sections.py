@@ -213,7 +213,8 @@ def _answers(state: State, view: View) -> list[Line]:
 def _command_text(command: CommandState, view: View) -> str:
     """The command bound to its outcome: the failure that still stands, or the last run and what it mended."""
     last = command.failure if command.broken and command.failure is not None else command.last
-    text = f"`{clip(clean(command.command), 200)}` → {_outcome(last)} {view.source(last.at, last.seqs[-1])}"
+    typed = str(last.detail.get("typed") or last.subject)
+    text = f"`{clip(clean(typed), 200)}` → {_outcome(last)} {view.source(last.at, last.seqs[-1])}"
     if last.ok and command.failure is not None:
         text += (
             f"; was failing: {_outcome(command.failure)} {view.source(command.failure.at, command.failure.seqs[-1])}"
@@ -239,6 +240,9 @@ def _outcome(fact: Fact) -> str:
     parts += [
         f'"{clip(line, 240)}"' for line in errors[:2] if line not in summary and not line.endswith(tuple(failing))
     ]
+    first = clean(str(fact.detail.get("first") or ""))
+    if first and first not in summary:
+        parts.append(f'"{clip(first, 120)}"')
     return "; ".join(parts) or ("ok" if fact.ok else "ended")
 
 

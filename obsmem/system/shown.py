@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 import tempfile
 import threading
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import BinaryIO, NamedTuple
+from typing import IO, BinaryIO, NamedTuple
 
 from obsmem.system.process import kill_group
 
@@ -28,10 +27,17 @@ class Shown(NamedTuple):
     tail: str
 
 
+class Streams(NamedTuple):
+    """Where a program's words go on to."""
+
+    out: BinaryIO
+    err: BinaryIO
+
+
 class _Passing(threading.Thread):
     """Passes one stream on and keeps its end."""
 
-    def __init__(self, stream: BinaryIO, to: BinaryIO) -> None:
+    def __init__(self, stream: IO[bytes], to: BinaryIO) -> None:
         super().__init__(daemon=True)
         self.stream, self.to, self.tail = stream, to, b""
         self.start()
@@ -46,9 +52,11 @@ class _Passing(threading.Thread):
                 self.to.flush()
 
 
-def run_shown(argv: Sequence[str], folder: str, environment: Mapping[str, str], seconds: float, text: str) -> Shown:
-    """Run a program in a folder with ``text`` on its standard input; its streams are passed on to ours. Raises OSError where
-    it cannot be started."""
+def run_shown(
+    argv: Sequence[str], folder: str, environment: Mapping[str, str], seconds: float, text: str, streams: Streams
+) -> Shown:
+    """Run a program in a folder with ``text`` on its standard input; its words go on to ``streams``. Raises OSError where it
+    cannot be started."""
     with tempfile.TemporaryFile() as given:
         given.write(text.encode("utf-8", "replace"))
         given.seek(0)
@@ -62,7 +70,7 @@ def run_shown(argv: Sequence[str], folder: str, environment: Mapping[str, str], 
             start_new_session=True,
         )
         assert process.stdout is not None and process.stderr is not None
-        passing = [_Passing(process.stdout, sys.stdout.buffer), _Passing(process.stderr, sys.stderr.buffer)]  # type: ignore[arg-type]
+        passing = [_Passing(process.stdout, streams.out), _Passing(process.stderr, streams.err)]
         late = False
         try:
             process.wait(seconds)

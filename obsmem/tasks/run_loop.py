@@ -19,7 +19,7 @@ from obsmem.core.refusals import read_refusal
 from obsmem.store.archive import StoredSession
 from obsmem.store.archive_schema import KIND_CODES
 from obsmem.store.memory_rotations import TAKEN
-from obsmem.system.shown import Shown, run_shown
+from obsmem.system.shown import Shown, Streams, run_shown
 from obsmem.tasks.decide import decide
 from obsmem.tasks.drain import drain
 from obsmem.tasks.handoff import handoff_block
@@ -62,12 +62,26 @@ class Told(NamedTuple):
 
 
 class Loop:
-    """One run. ``stored`` is the session that it goes on with, if any; ``tell`` hears of each decision."""
+    """One run. ``stored`` is the session that it goes on with, if any; ``tell`` hears of each decision, and ``streams`` get what
+    the program says."""
 
     def __init__(
-        self, store: Store, plan: Plan, clock: Clock, tell: Callable[[Told], None], stored: StoredSession | None = None
+        self,
+        store: Store,
+        plan: Plan,
+        clock: Clock,
+        tell: Callable[[Told], None],
+        streams: Streams,
+        stored: StoredSession | None = None,
     ) -> None:
-        self.store, self.plan, self.clock, self.tell, self.stored = store, plan, clock, tell, stored
+        self.store, self.plan, self.clock, self.tell, self.streams, self.stored = (
+            store,
+            plan,
+            clock,
+            tell,
+            streams,
+            stored,
+        )
         self.turns = 0  # in this window
         self.windows = 1
         self.number = 0  # of the prompt, from 1
@@ -115,7 +129,7 @@ class Loop:
         text = "\n\n".join(part for part in (self.handoff, words) if part)
         line = turn_line(self.plan.harness, self.plan.program, self.plan.arguments, session)
         self._say("turn", "begins", prompt=self.number, fresh=not session, handoff=bool(self.handoff), repeated=False)
-        shown = run_shown(line, self.plan.folder, os.environ, self.plan.seconds, text)
+        shown = run_shown(line, self.plan.folder, os.environ, self.plan.seconds, text, self.streams)
         if self.stored is None:
             begun = Begun(self.plan.harness, self.plan.folder, words, self.delivery)
             self.stored = find_begun(self.store, begun, before)

@@ -13,8 +13,12 @@ from obsmem.core.errors import UsageError
 from obsmem.interfaces.arguments_run import split_run
 from obsmem.interfaces.cli import main
 from obsmem.interfaces.commands_run import split_prompts
-from obsmem.system.shown import run_shown
+from obsmem.system.shown import Streams, run_shown
 from obsmem.tasks.run_session import harness_of, turn_line
+
+
+def ours() -> Streams:
+    return Streams(sys.stdout.buffer, sys.stderr.buffer)
 
 
 @pytest.mark.parametrize(
@@ -75,7 +79,7 @@ def test_a_program_that_is_not_here_is_named(
 
 def test_what_a_program_says_is_passed_on_and_its_end_kept(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     code = "import sys; t = sys.stdin.read(); print('x' * 100_000 + t); print('aside', file=sys.stderr); sys.exit(7)"
-    shown = run_shown([sys.executable, "-c", code], str(tmp_path), os.environ, 30.0, "héllo")
+    shown = run_shown([sys.executable, "-c", code], str(tmp_path), os.environ, 30.0, "héllo", ours())
     said = capfd.readouterr()
     assert shown.status == 7
     assert said.out.endswith("xhéllo\n") and len(said.out) == 100_006 and said.err == "aside\n"
@@ -89,7 +93,7 @@ def test_a_program_is_killed_at_its_deadline_with_what_it_started(tmp_path: Path
         "open('pid', 'w').write(str(child.pid))\n"
         "time.sleep(60)\n"
     )
-    shown = run_shown([sys.executable, "-c", code], str(tmp_path), os.environ, 2.0, "")
+    shown = run_shown([sys.executable, "-c", code], str(tmp_path), os.environ, 2.0, "", ours())
     assert shown.status is None
     pid = int((tmp_path / "pid").read_text(encoding="ascii"))
     end = time.monotonic() + 20

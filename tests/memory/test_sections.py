@@ -7,7 +7,7 @@ import pytest
 from obsmem.core.clock import utc_minute
 from obsmem.core.fold import CommandState, State
 from obsmem.core.model import Action, Fact, Memory, Pin
-from obsmem.memory.sections import file_lines, is_check, now_lines, pin_lines
+from obsmem.memory.sections import command_lines, file_lines, is_check, now_lines, pin_lines
 from obsmem.memory.wording import View, clean, clip, clip_names
 from tests.memory.card_entries import Script
 from tests.memory.state_maker import block, note, state, text
@@ -249,3 +249,12 @@ def test_the_words_of_the_last_instruction_shrink_to_the_room_that_there_is() ->
     long, short = now_lines(state(script), VIEW)[0], now_lines(state(script), VIEW, 120)[0]
     assert short.cost <= 120 < long.cost
     assert '"BEGIN' in short.text and short.text.endswith('END"')
+
+
+def test_a_command_is_shown_as_it_was_typed_with_the_first_line_that_names_trouble() -> None:
+    script = Script()
+    output = "[test] ERROR task failed\nmain.go:12:2: undefined: total\nexit status 1"
+    script.run("cd sub && make all 2>&1 | tail -3", output, ok=False, exit_code=1)
+    (line,) = [line.text for line in command_lines(state(script), VIEW)]
+    assert line.startswith("- `cd sub && make all 2>&1 | tail -3` → exit 1")
+    assert '"main.go:12:2: undefined: total"' in line and '"[test] ERROR task failed"' in line
