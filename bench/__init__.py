@@ -5,6 +5,7 @@
 ``python -m bench.hook``    what the hooks that every turn waits for cost above one bare interpreter start, what they
                             import, and whether their system calls depend on the transcript's length.
 ``python -m bench.storm``   64 hooks at once: failures, how many maintainers live at the same time, whether any is left.
+``python -m bench.occupancy``  how well the occupancy that we give agrees with what the provider counts at the next request.
 ``python -m bench.replay``  whether stored sessions that run again under the same settings take the same decisions.
 
 Each prints plain lines and, with ``--json FILE``, writes the same figures with the facts of the machine that matter

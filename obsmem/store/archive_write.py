@@ -23,7 +23,7 @@ from obsmem.core.tokens import estimate
 from obsmem.store.archive import Archive
 from obsmem.store.archive_rows import EntryRow, SourceRow, key_number, key_text
 from obsmem.store.archive_schema import KIND_CODES, SPEAKER_CODES, row_number
-from obsmem.store.measures import Placed, entries_after, save_measures
+from obsmem.store.measures import Placed, entries_after, save_measures, set_aside
 from obsmem.store.schema import transaction
 
 SEGMENT = 64 << 10  # bytes of records; larger segments do not compress better, since zlib looks back 32 KiB
@@ -318,6 +318,7 @@ class SourceWriter:
                 (*values, row_number(self.session, 0), row_number(self.session + 1, 0) - 1, self.row.no, line,
                  KIND_CODES["assistant"]),
             )  # fmt: skip
+            set_aside(self.archive.connection, self.session, self.row.no, line)
         for index, entry in enumerate(entries):
             if entry.place is not None and entry.place.line in self._disowned and entry.kind == "assistant":
                 entries[index] = entry._replace(kind="summary", speaker="harness")

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from obsmem.core import late
 from obsmem.core.model import Entry
 from obsmem.core.pressure import MEASURE_KINDS, Measure
+from obsmem.store.archive_schema import SEQ_BITS
 
 OLD, LOST = (
     "old",
@@ -87,6 +88,16 @@ def save_measures(connection: sqlite3.Connection, session: int, placed: Iterable
     connection.executemany(
         f"INSERT OR REPLACE INTO measures(session, {_COLUMNS}) VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?)",
         [_row(session, one, known) for one in merged.values()],
+    )
+
+
+def set_aside(connection: sqlite3.Connection, session: int, source: int, line: int) -> None:
+    """The words of a line turn out to be a summariser's: so was the request that gave them."""
+    low = session << SEQ_BITS
+    connection.execute(
+        "UPDATE measures SET kind=? WHERE session=? AND kind=? AND seq IN"
+        " (SELECT no - ? FROM entries WHERE no BETWEEN ? AND ? AND source=? AND line=?)",
+        (_CODES["side"], session, _CODES["request"], low, low, low + (1 << SEQ_BITS) - 1, source, line),
     )
 
 

@@ -57,23 +57,35 @@ def recount_session(store: Store, stored: StoredSession) -> None:
         complete_measures(store.archive.connection, stored.no, placed, whole=whole)
 
 
-def _measures(store: Store, stored: StoredSession, row: SourceRow) -> Iterator[Placed]:
+def _measures(store: Store, stored: StoredSession, row: SourceRow) -> list[Placed]:
     """The measures of one source, each placed where reading it for the first time would have placed it."""
     module = load(stored.session.harness)
     places = _places(store, stored, row)
     reader = module.reader(Source(row.path, stored.session.id if row.kind == "rows" else ""), None, _no_history)
     before: list[tuple[Entry, ...]] = []
     position, last = 0, -1
+    placed: list[Placed] = []
+    lines: dict[int, int] = {}  # the last entry of each
     for raw in _records(store, module, row):
         parsed = reader.read(raw)
         place = places.get(position)
         position += len(raw.data)
         last = place.last if place else last
+        lines[raw.line] = last
+        aside = {lines[line] for line in parsed.disowned if line in lines}
+        placed = [_at_side(one) if one.seq in aside else one for one in placed] if aside else placed
         before = [parsed.entries if place else (), *before[:LOOKED_BACK]]
         measure = parsed.measure
         if measure is not None and (measure.context or measure.kind == "kept"):
             back = entries_after(measure.place, before) if measure.place != "here" else 0
-            yield Placed(max(last - back, 0), measure, bool(place and place.copied) or parsed.copied)
+            placed.append(Placed(max(last - back, 0), measure, bool(place and place.copied) or parsed.copied))
+    return placed
+
+
+def _at_side(placed: Placed) -> Placed:
+    """The same of a request whose words turn out to be a summariser's."""
+    own = placed.measure.kind == "request"
+    return placed._replace(measure=placed.measure._replace(kind="side")) if own else placed
 
 
 def _places(store: Store, stored: StoredSession, row: SourceRow) -> dict[int, _Place]:

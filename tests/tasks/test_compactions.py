@@ -12,6 +12,7 @@ from obsmem.core.decisions import COMPACT
 from obsmem.harnesses import load_hooks
 from obsmem.harnesses.base import Source
 from obsmem.store.archive import StoredSession
+from obsmem.store.measures import measures_of
 from obsmem.store.windows import known_mark, known_window
 from obsmem.tasks.compactions import hear, learn_from, trouble
 from obsmem.tasks.deliver import make_block
@@ -227,3 +228,15 @@ def test_a_hook_of_cursors_brings_its_count_to_the_maintainer(tmp_path: Path, ru
     value = json.loads(run("context", "--json").out)
     assert (value["counted"], value["window"]["size"]) == (24_000, 128_000)
     assert value["window"]["size_source"] == "reported by the harness"
+
+
+def test_a_summarisers_own_request_in_a_rollout_fills_no_window() -> None:
+    (path,) = (DEMO / "codex").glob("*.jsonl")
+    with opened() as store:
+        stored = ingest(store, "codex", Source(str(path)), final=True).stored
+        assert stored is not None
+        measures = measures_of(store.archive.connection, stored.no)
+        (boundary,) = store.archive.boundaries(stored.no)
+        (side,) = [one for one in measures if one.kind == "side"]
+        assert side.seq < boundary
+        assert side.seq > max(one.seq for one in measures if one.kind == "request" and one.seq < boundary)

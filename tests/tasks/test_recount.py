@@ -14,12 +14,14 @@ from obsmem.tasks.occupancy import own_spend
 from obsmem.tasks.recount import recount
 from obsmem.tasks.store import Store
 from tests.harnesses.cases import FIXTURES, SHARED
+from tests.interfaces.place import DEMO
 from tests.tasks.talk import opened
 
 CASES = [
     ("claude-code", FIXTURES / "claude-code" / "recorded-two-compactions" / "transcript.jsonl"),
     ("claude-code", FIXTURES / "claude-code" / "sidechain-inline" / "transcript.jsonl"),
     ("codex", FIXTURES / "codex" / "quiet-records" / "transcript.jsonl"),
+    ("codex", DEMO / "codex" / "rollout-2026-04-08T13-20-06-019d6c41-7f02-7a53-b1de-5c90e2f4a816.jsonl"),
     ("opencode", FIXTURES / "opencode" / "errors" / "transcript.json"),
     ("claude-code", SHARED / "transcripts" / "claude-code" / "cc-2.1.42-waiting-for-task.jsonl"),
     ("codex", SHARED / "transcripts" / "codex" / "codex-0.144.2-world_state-7-session_meta.jsonl"),
