@@ -35,6 +35,7 @@ _RUNNERS: dict[tuple[str, ...], str] = {
     ("uv", "run"): "pP", ("poetry", "run"): "", ("pipenv", "run"): "", ("pdm", "run"): "", ("hatch", "run"): "", ("rye", "run"): "",
     ("pnpm", "exec"): "", ("pnpm", "dlx"): "", ("yarn", "exec"): "", ("yarn", "dlx"): "", ("npm", "exec"): "", ("bun", "x"): "",
     ("bundle", "exec"): "", ("mise", "exec"): "", ("mise", "x"): "", ("conda", "run"): "np", ("rustup", "run"): "",
+    ("rtk", "proxy"): "",
 }  # fmt: skip
 _LONG_WITH_WORD = frozenset(
     [
@@ -222,11 +223,11 @@ def _unwrap(words: tuple[str, ...]) -> tuple[str, ...]:
             return ()
         if name in _KEYWORDS:
             words = words[1:]
+        elif words[:2] in _RUNNERS:
+            words = _after_options(words[2:], _RUNNERS[words[:2]])
         elif name in _WRAPPERS:
             own, with_word = _WRAPPERS[name]
             words = _after_options(words[1:], with_word)[own:]
-        elif words[:2] in _RUNNERS:
-            words = _after_options(words[2:], _RUNNERS[words[:2]])
         elif _PYTHON.match(name):
             rest = _after_options(words[1:], "WX", stop="m")
             if rest[:1] != ("-m",) or len(rest) < 2:

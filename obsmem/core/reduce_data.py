@@ -27,7 +27,7 @@ LOG_LINES = 20
 LOG_REPEATS = 4
 LOG_KEPT = (2, 1)
 
-_OPENS = late.pattern(r"^\s*[\[{]", 8)  # re.MULTILINE
+_OPENS = late.pattern(r"^[ \t]*[\[{]", 8)  # re.MULTILINE
 _SPACE = late.pattern(r"[ \t\r\n]*")
 _FAILED_VALUE = late.pattern(
     r'"(?:status|state|conclusion|level|severity|result|outcome|type|bucket|log_?level)"\s*:\s*"[^"]*(?:fail|error|fatal|crit|warn|cancel|timed|abort|denied|broken|panic)'
@@ -55,7 +55,7 @@ def _fold_json(sheet: Sheet, words: Words) -> None:
     text = "".join(sheet.lines)
     if len(text) > JSON_LIMIT:
         return
-    if _OPENS.match(text) and _whole(text):
+    if _begins(text) and _whole(text):
         _Folding(sheet, text).fold_value(_SPACE.match(text).end())  # type: ignore[union-attr]
         return
     offset = 0
@@ -67,6 +67,10 @@ def _fold_json(sheet: Sheet, words: Words) -> None:
                 _Folding(sheet, text).fold_value(offset)
         offset += len(line)
     _fold_records(sheet, records)
+
+
+def _begins(text: str) -> bool:
+    return text[_SPACE.match(text).end() :][:1] in ("[", "{")  # type: ignore[union-attr]
 
 
 def _whole(text: str) -> bool:
@@ -81,7 +85,7 @@ def _whole(text: str) -> bool:
 
 def is_data(output: str) -> bool:
     """True if an output is nothing but JSON: one value, or one on each line."""
-    if not _OPENS.match(output):
+    if not _begins(output):
         return False
     if len(output) <= JSON_LIMIT and _whole(output):
         return True

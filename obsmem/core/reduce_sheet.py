@@ -43,7 +43,10 @@ _PREFIX = late.pattern(
     r"(?:[^\t\n]{1,80}\t[^\t\n]{1,80}\t)?(?:\ufeff?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)? )?"
     r"(?:\[[\w:./@-]{1,40}\] ?|[\w./@-]{1,40} (?:[–|│]|\|) )?"
 )
-_PATH = late.pattern(r"(?:[A-Za-z]:)?[\w.@~+-]*(?:[/\\][\w.@~+-]+)+|\b[\w@+-]+(?:\.[\w@+-]+)*\.[A-Za-z]\w{0,9}\b")
+# From the beginning of a word only: a search that began anew at each character would be slow in a line that is one long word.
+_PATH = late.pattern(
+    r"(?<![\w.@~+-])(?:(?:[A-Za-z]:)?[\w.@~+-]*(?:[/\\][\w.@~+-]+)+|[.~]{0,3}[\w@+-]+(?:\.[\w@+-]+)*\.[A-Za-z]\w{0,9}(?![\w@+-]))"
+)
 
 
 class Sheet:
@@ -117,7 +120,9 @@ class Sheet:
         for index, line in enumerate(self.bare):
             if index not in self._folded:
                 known.update(_paths(self._cut_line(index, line) if index in self._cuts else line))
-        known.update(path for label, _ in self._folded.values() for path in _paths(label) if self._names_all(label))
+        labels = {label for label, _ in self._folded.values()}
+        if len(labels) <= LABELS_SHOWN:  # else a mark may name only some of them
+            known.update(path for label in labels for path in _paths(label))
         for index in sorted({*self._folded, *self._cuts}):
             paths = set(_paths(self.bare[index]))
             if not paths <= known:
@@ -125,32 +130,29 @@ class Sheet:
                 self._cuts.pop(index, None)
                 known |= paths
 
-    def _names_all(self, label: str) -> bool:
-        # A mark names only some of its labels where there are many: what is in one of these is not sure to be read.
-        return len({one for one, _ in self._folded.values()}) <= LABELS_SHOWN
-
     def render(self) -> str:
         """What is left, with a mark wherever something was folded. Where a mark would save next to nothing, the lines
         stay."""
         parts: list[str] = []
         run: list[int] = []
+        quiet = {index: None for index in self._quiet if index in self._folded}
         for index in range(len(self.lines) + 1):
             if index in self._folded:
                 run.append(index)
                 continue
             if run:
-                parts.append(self._close(run, parts))
+                parts.append(self._close(run, parts, quiet))
                 run = []
             if index < len(self.lines):
                 cut = index in self._cuts
                 parts.append(self._cut_line(index, self.lines[index]) if cut else self.lines[index])
         return "".join(parts)
 
-    def _close(self, run: list[int], parts: list[str]) -> str:
+    def _close(self, run: list[int], parts: list[str], quiet: dict[int, None]) -> str:
         whole = "".join(self.lines[index] for index in run)
-        quiet = [index for index in self._quiet if index in self._folded]
-        if quiet and run[-1] <= quiet[-1] and set(run) <= set(quiet):
-            return "" if run[-1] < quiet[-1] else self._mark(quiet) + "\n"
+        if all(index in quiet for index in run):
+            last = next(reversed(quiet))
+            return "" if run[-1] < last else self._mark(list(quiet)) + "\n"
         mark = self._mark(run) + "\n"
         if parts and not parts[-1].endswith("\n"):
             mark = "\n" + mark

@@ -26,7 +26,7 @@ _UNITTEST_SIGN = late.pattern(r"^Ran \d+ tests? in [\d.]+s", 8)
 _CARGO_PASSED = late.pattern(
     r"test [^\n]+ \.\.\. (?:ok|ignored)\b[^\n]*$|\s+(?:PASS|SKIP|SLOW) \[[^\]]*\][^\n]*$|bench: +[^\n]*$"
 )
-_CARGO_SIGN = late.pattern(r"^test result: |^running \d+ tests?$|^\s+Nextest run ID", 8)
+_CARGO_SIGN = late.pattern(r"^test result: |^running \d+ tests?$|^[ \t]+Nextest run ID", 8)
 _GO_STEP = late.pattern(r"\s*=== (?:RUN|PAUSE|CONT|NAME)\s+(\S+)")
 _GO_PASSED = late.pattern(r"\s*--- (?:PASS|SKIP): (\S+)")
 _GO_FAILED = late.pattern(r"\s*--- FAIL: (\S+)")
@@ -40,7 +40,7 @@ _JS_PASSED = late.pattern(r"\s*(?:[✓✔√]|○ skipped|↓) ?\S?.*$|PASS \S+.
 _JS_CHECK = late.pattern(r"(\s*)[✓✔√] ?(\S.*)$")
 _JS_FAILED = late.pattern(r"\s*(?:[✗✕✖✘×❌❯●]|FAIL\b|not ok|\(fail\)|\d+\) )")
 _JS_SIGN = late.pattern(
-    r"^(?:Tests:? +.*\d+ (?:passed|failed)|Test Suites: |\s+Test Files +\d|\s+\d+ passing|ℹ tests \d|# tests \d|\s*\d+ pass$)",
+    r"^(?:Tests:? +.*\d+ (?:passed|failed)|Test Suites: |[ \t]+Test Files +\d|[ \t]+\d+ passing|ℹ tests \d|# tests \d|[ \t]*\d+ pass$)",
     8,
 )
 _TAP_PASSED = late.pattern(r"\s*(?:ok \d+\b.*|# Subtest: .*|(?:---|\.\.\.|duration_ms: .*|type: '\w+')\s*)$")
