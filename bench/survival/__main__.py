@@ -36,7 +36,7 @@ def main(words: Sequence[str] | None = None) -> int:
     results = []
     for number, case in enumerate(wanted, 1):
         print(f"\r{number} of {len(wanted)}", end="", file=sys.stderr)
-        other = wanted[number % len(wanted)]
+        other = next((one for one in [*wanted[number:], *wanted] if one.session != case.session), case)
         results.append(_measure(case, other, frequency, sessions, options, halves[case.session], seed))
     print("\r", end="", file=sys.stderr)
     report = {"budget": options.budget, "half": options.half, "seed": seed, "cases": results}
