@@ -14,7 +14,7 @@
 
 import { spawn } from "node:child_process"
 import { randomUUID } from "node:crypto"
-import { closeSync, existsSync, mkdirSync, openSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs"
+import { closeSync, existsSync, openSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { homedir, tmpdir } from "node:os"
 import { isAbsolute, join } from "node:path"
 
@@ -27,10 +27,6 @@ const LONGEST_RANGE = 6_000 // characters, about 2,000 tokens; without a range t
 const SIDE_REQUEST = /^\s*You are a (?:title generator|context summarization agent)/
 const OPENING = "<observational-memory "
 const SHELLS = ["bash", "shell"]
-// With `view: thin`: old tool results are masked when a request would take more of the window than FULL, the oldest first, until
-// it takes no more than ROOMY; never the NEWEST, nor what is short.
-const THIN = { full: 0.8, roomy: 0.5, newest: 8, least: 1_000 }
-const CHARACTERS = 3.5 // of one token, about
 const SESSION = "OBSERVATIONAL_MEMORY_OPENCODE_SESSION" // by it our commands know the session that runs them
 
 export const ObservationalMemory = async (input, options) => {
@@ -41,6 +37,8 @@ export const ObservationalMemory = async (input, options) => {
   const call = caller(options?.command, directory)
   const replaces = options?.replace_summary === true
   const sessions = new Map()
+  // Beside this file; where only this one was copied, old results stay whole.
+  const thin = await import("./thin-view.mjs").catch(() => undefined)
 
   /** What is known of a session. `block`: undefined = not asked yet. `compacting`: from its hook until it is over. */
   const known = (id) => {
@@ -223,18 +221,18 @@ export const ObservationalMemory = async (input, options) => {
   const onMessages = (_, output) => {
     const messages = Array.isArray(output?.messages) ? output.messages : []
     const id = text(messages.at(-1)?.info?.sessionID)
-    if (!id || shortening().view !== "thin") return
+    if (!id || !thin || shortening().view !== "thin") return
     const session = known(id)
-    session.masked ??= new Set(readMasked(id))
-    const results = resultsIn(messages)
-    const more = session.limit ? toMask(messages, results, session) : []
+    session.masked ??= new Set(thin.readMasked(dataFolder(), id))
+    const results = thin.resultsIn(messages)
+    const more = session.limit ? thin.toMask(messages, results, session) : []
     for (const one of more) session.masked.add(one.callID)
-    if (more.length > 0) writeMasked(id, [...session.masked])
+    if (more.length > 0) thin.writeMasked(dataFolder(), id, [...session.masked])
     session.whole = new Map()
     for (const { at, part } of results) {
       if (!session.masked.has(part.callID)) continue
       session.whole.set(part.callID, part.state.output)
-      const state = { ...part.state, output: maskOf(part) }
+      const state = { ...part.state, output: thin.maskOf(part) }
       const parts = messages[at].parts.map((one) => (one.callID === part.callID ? { ...one, state } : one))
       messages[at] = { ...messages[at], parts }
     }
@@ -420,82 +418,6 @@ function shortening() {
   } catch {
     return {}
   }
-}
-
-/** The calls of a session whose results are masked: kept, so that a request after a restart begins as the one before it. */
-function readMasked(id) {
-  try {
-    return JSON.parse(readFileSync(maskedFile(id), "utf8")).filter((one) => typeof one === "string")
-  } catch {
-    return []
-  }
-}
-
-function writeMasked(id, calls) {
-  try {
-    const path = maskedFile(id)
-    mkdirSync(join(dataFolder(), "view"), { recursive: true, mode: 0o700 })
-    writeFileSync(`${path}.${process.pid}.tmp`, JSON.stringify(calls), { mode: 0o600 })
-    renameSync(`${path}.${process.pid}.tmp`, path)
-  } catch {
-    // then the first request after a restart masks nothing
-  }
-}
-
-function maskedFile(id) {
-  return join(dataFolder(), "view", `${id.replace(/[^\w.-]/g, "_")}.json`)
-}
-
-/** The results that may be masked, oldest first: [{at: index of the message, part, callID, size}]. */
-function resultsIn(messages) {
-  return messages.flatMap((message, at) =>
-    (Array.isArray(message?.parts) ? message.parts : [])
-      .filter((part) => part?.type === "tool" && part.state?.status === "completed" && text(part.callID))
-      .filter((part) => text(part.state.output) && !part.state.time?.compacted)
-      .map((part) => ({ at, part, callID: part.callID, size: part.state.output.length })),
-  )
-}
-
-/** Those results that have to be masked now so that the request fits; none while there is room. */
-function toMask(messages, results, session) {
-  const hidden = (one) => (session.masked.has(one.callID) ? one.size - maskOf(one.part).length : 0)
-  const whole = messages.reduce((sum, message) => sum + sizeOf(message.parts), 0)
-  const own = (whole - results.reduce((sum, one) => sum + hidden(one), 0)) / CHARACTERS
-  let tokens = Math.max(own, counted(messages))
-  if (tokens <= THIN.full * session.limit) return []
-  const found = []
-  for (const one of results.slice(0, Math.max(0, results.length - THIN.newest))) {
-    if (tokens <= THIN.roomy * session.limit) break
-    if (session.masked.has(one.callID) || one.size < THIN.least) continue
-    found.push(one)
-    tokens -= (one.size - maskOf(one.part).length) / CHARACTERS
-  }
-  return found
-}
-
-/** What the provider counted for the last request, its answer included, and an estimate of what came after; 0 where it never did. */
-function counted(messages) {
-  for (let at = messages.length - 1; at >= 0; at -= 1) {
-    const { input, output, cache } = messages[at]?.info?.tokens ?? {}
-    const sum = (input || 0) + (output || 0) + (cache?.read || 0) + (cache?.write || 0)
-    if (!(sum > 0)) continue
-    const results = resultsIn([messages[at]]).reduce((size, one) => size + one.size, 0)
-    const after = messages.slice(at + 1).reduce((size, message) => size + sizeOf(message.parts), 0)
-    return sum + (results + after) / CHARACTERS
-  }
-  return 0
-}
-
-/** The characters of what a message's parts say. */
-function sizeOf(parts) {
-  const words = (part) => text(part?.text).length + text(part?.state?.output).length + (part?.state?.input ? JSON.stringify(part.state.input).length : 0)
-  return (Array.isArray(parts) ? parts : []).reduce((sum, part) => sum + words(part), 0)
-}
-
-/** What stands in the place of a masked result: the same for ever, so that requests begin alike. */
-function maskOf(part) {
-  const size = part.state.output.length
-  return `[observational-memory: this old result of ${part.tool} (${size} characters) is left out to save room. The tool recall prints it: id "${part.callID}"]`
 }
 
 /** The database that this OpenCode keeps its sessions in. */
