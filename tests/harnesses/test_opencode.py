@@ -276,6 +276,8 @@ def test_events_have_our_words(opencode: Harness) -> None:
         "experimental.session.compacting": "before_compact",
         "session.deleted": "session_end",
         "session.compacted": "other",
+        "chat.message": "prompt",
+        "tool.execute.after": "tool_result",
     }
     event = opencode.read_event("session.idle", payload)
     assert (event.session_id, event.cwd, event.transcript) == (SESSION, "/srv/ferry", "/data/opencode.db")
