@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ from obsmem.core.decisions import (
 from obsmem.store.archive import StoredSession
 from obsmem.system.paths import safe_name
 from obsmem.system.shortening import JOURNAL_FILE, VIEW_FOLDER
+from obsmem.system.shown import Streams
 from obsmem.tasks.deliveries import settle
 from obsmem.tasks.maintain import maintain
 from obsmem.tasks.raw_outputs import take_journal
@@ -81,7 +83,9 @@ def warned_and_shortened(store: Store, folder: Path) -> set[str]:
 def looped(store: Store, folder: Path) -> set[str]:
     """A headless loop that has no prompt left."""
     stored = session_of(store, turns(2, "5e551011-0000-4000-8000-0000000000d4").write(folder))
-    Loop(store, Plan(CLAUDE, "", (), str(folder)), utc, lambda told: None, stored).run([])
+    Loop(store, Plan(CLAUDE, "", (), str(folder)), utc, lambda told: None, Streams(BytesIO(), BytesIO()), stored).run(
+        []
+    )
     return kinds(store, stored)
 
 
