@@ -99,9 +99,11 @@ def line(facts: Facts | None, report: Report | None, now: float) -> str:
 
 
 def _occupancy(known: Facts, report: Report | None) -> str:
-    tokens = report.tokens if report is not None and report.tokens else known.tokens
-    size = known.size or (report.size if report is not None else 0)
-    whole, of = (known.mark, "to compaction") if known.mark else (size, "of the window")
+    tokens, whole, of = known.tokens, known.mark or known.size, "to compaction" if known.mark else "of the window"
+    if report is not None:
+        tokens = report.tokens or tokens
+        if report.size != known.window:  # nothing that we know is of this window
+            whole, of = report.size, "of the window"
     return f"{tokens * 100 // whole} % {of} ({short(tokens)} of {short(whole)})" if whole and tokens else ""
 
 
@@ -125,7 +127,9 @@ def _text(payload: Mapping[str, Any], key: str) -> str:
 
 
 def _tokens(value: object) -> int:
-    return int(value) if isinstance(value, (int, float)) and 0 < value < MOST else 0
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return 0
+    return int(value) if 0 < value < MOST else 0
 
 
 # --- the user's own line

@@ -24,15 +24,15 @@ if TYPE_CHECKING:
 
 
 class Facts:
-    """What the maintainer knew of a session. ``tokens`` is the occupancy, ``mark`` where the harness compacts and ``size``
-    what of the window is usable (0 where unknown); ``notes`` and ``pins`` are counts; ``observed`` is when the observer
+    """What the maintainer knew of a session. ``tokens`` is the occupancy, ``mark`` where the harness compacts, ``window`` the
+    whole window and ``size`` what of it is usable (0 where unknown); ``notes`` and ``pins`` are counts; ``observed`` is when the observer
     worked last (milliseconds, 0 for never) and ``next_in`` after how many tokens it will again; ``delivery`` says in a few
     words what became of the last block."""
 
-    __slots__ = ("delivery", "mark", "next_in", "notes", "observed", "pins", "size", "tokens")
+    __slots__ = ("delivery", "mark", "next_in", "notes", "observed", "pins", "size", "tokens", "window")
 
     def __init__(self) -> None:
-        self.tokens = self.mark = self.size = self.notes = self.pins = self.observed = self.next_in = 0
+        self.tokens = self.mark = self.window = self.size = self.notes = self.pins = self.observed = self.next_in = 0
         self.delivery = ""
 
 

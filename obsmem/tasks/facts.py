@@ -21,7 +21,8 @@ def facts_of(store: Store, stored: StoredSession, clock: Clock) -> Facts:
     """What is known of a session now. Writes nothing."""
     handle = stored.session.handle
     now, memory, facts = occupancy(store, stored), remember(store, stored), Facts()
-    facts.tokens, facts.mark, facts.size = now.tokens, now.window.mark, now.window.usable
+    facts.tokens, facts.mark = now.tokens, now.window.mark
+    facts.window, facts.size = now.window.size, now.window.usable
     facts.notes, facts.pins = len(memory.notes), len(memory.pins)
     facts.observed = max((call.at for call in store.memory.calls(handle, "observe")), default=0)
     waiting = observe_clock(store, stored, store.memory.covered_to(handle))

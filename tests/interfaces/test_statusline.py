@@ -54,7 +54,15 @@ def shown(place: Place, given: bytes, harness: str = NAME, **environment: str) -
 
 def facts(place: Place, **changes: Any) -> Facts:
     known = Facts()
-    for name, value in {"tokens": 60_000, "mark": 167_000, "size": 180_000, "notes": 34, "pins": 2, **changes}.items():
+    for name, value in {
+        "tokens": 60_000,
+        "mark": 167_000,
+        "size": 180_000,
+        "window": 200_000,
+        "notes": 34,
+        "pins": 2,
+        **changes,
+    }.items():
         setattr(known, name, value)
     write_facts(str(place.notes_folder), known)
     return known
@@ -153,6 +161,12 @@ def test_nothing_that_was_said_gets_into_the_line(place: Place) -> None:
     (place.notes_folder / "facts").write_bytes(b"tokens \x1b[31m5\nnotes -4\nmark 99999999999999999999\npins x\n\xff\n")
     said = shown(place, payload(place, context_window=None))
     assert said == "memory: 0 notes · not observed yet\n"
+
+
+def test_a_window_that_the_maintainer_does_not_know_yet_is_shown_as_the_harness_tells_it(place: Place) -> None:
+    facts(place)
+    said = shown(place, payload(place, context_window=window(300_000, 1_000_000)))
+    assert said.startswith("memory: 30 % of the window (300k of 1000k) · 34 notes")
 
 
 def test_an_unknown_session_leaves_nothing_behind(place: Place) -> None:
