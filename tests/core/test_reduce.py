@@ -141,3 +141,13 @@ SOURCES = sorted(ROOT.glob("obsmem/*/*.py")) + sorted(ROOT.glob("tests/*/*.py"))
 def test_what_looks_like_nothing_that_is_known_stays(command: str) -> None:
     shortened = [path.name for path in SOURCES if reduce(command, path.read_text(encoding="utf-8"), 0) is not None]
     assert shortened == []
+
+
+@pytest.mark.parametrize("unit", ["\n", " ", ".", "a-", "a.", "/", "[", "\r", "=", "x\n", "\x1b[1m", "E ", "1:"])
+@pytest.mark.parametrize("exit_code", [0, 1])
+def test_an_output_of_one_thing_is_read_in_its_time(unit: str, exit_code: int) -> None:
+    # Nothing is timed: what grows with the square of the length would not end.
+    output = unit * (60_000 // len(unit)) + "\nsrc/a.py: error: it broke\n"
+    for command in ("pytest", "frobnicate"):
+        reduced = reduce(command, output, exit_code)
+        assert reduced is None or reduced.text.endswith("src/a.py: error: it broke\n")
