@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 FOLDER = "raw"
 MOST_BYTES = 32 << 20  # of one output; a longer one is left as it is
 MOST_WAITING = 256 << 20  # bytes of one session's outputs that wait; beyond, nothing is shortened
+HALF_SECONDS = 3600.0
 _ABOUT_BYTES = 64 << 10
 
 
@@ -117,6 +118,18 @@ def drop_raw(folder: str) -> None:
     """Forget every output of a session that waits."""
     for path in _paths(folder, whole=False):
         remove(path)
+
+
+def sweep(folder: str, now: float) -> None:
+    """Remove what hooks that were killed left half written: they are given HALF_SECONDS."""
+    raw = os.path.join(folder, FOLDER)
+    for name in _names(raw):
+        path = os.path.join(raw, name)
+        try:
+            if name.endswith(".tmp") and now - os.stat(path).st_mtime > HALF_SECONDS:
+                remove(path)
+        except OSError:
+            pass  # it is gone, or whole by now
 
 
 def _session_folders(home: str) -> Iterator[str]:

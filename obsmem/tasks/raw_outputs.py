@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 
 from obsmem.core import late
 from obsmem.core.decisions import REDUCE, THIN
@@ -20,7 +21,7 @@ from obsmem.store.archive_raw import add_raw, archived_raw, is_sound, raw_bytes,
 from obsmem.store.memory_reductions import Reduction
 from obsmem.system.files import read_bytes, remove
 from obsmem.system.paths import safe_name, session_folder
-from obsmem.system.raw_files import FOLDER, RawFile, find_raw, read_raw
+from obsmem.system.raw_files import FOLDER, RawFile, find_raw, read_raw, sweep
 from obsmem.system.shortening import JOURNAL_FILE, VIEW_FOLDER
 from obsmem.tasks.entries import whole_entry
 from obsmem.tasks.store import Store
@@ -116,6 +117,7 @@ def take_journal(store: Store, stored: StoredSession) -> int:
     """Write down as decisions which long outputs hooks left as they are, and why, and how many old results a plugin masks;
     returns how many outputs."""
     _note_view(store, stored)
+    sweep(store.folder_of(stored), time.time())
     path = os.path.join(store.folder_of(stored), JOURNAL_FILE)
     taken = f"{path}.taken"
     if os.path.exists(path) and not os.path.exists(taken):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -14,13 +15,14 @@ from obsmem.core.model import Entry
 from obsmem.store.archive import StoredSession
 from obsmem.store.archive_raw import add_raw, raws_of
 from obsmem.system.paths import data_home, session_folder
-from obsmem.system.raw_files import save_raw
+from obsmem.system.raw_files import HALF_SECONDS, save_raw
 from obsmem.system.shortening import FORGOTTEN_FILE
 from obsmem.tasks.bundle import export_bundle
 from obsmem.tasks.bundle_import import import_path
 from obsmem.tasks.cards import cards_of
 from obsmem.tasks.forget import apply_retention, forget_entry, forget_session
 from obsmem.tasks.fsck import check
+from obsmem.tasks.raw_outputs import take_journal
 from obsmem.tasks.store import Store, open_store
 from obsmem.tasks.whole_outputs import find_whole
 from tests.tasks.talk import CLAUDE, SESSION, Talk, entries, fresh, opened, session_of, watch
@@ -202,3 +204,17 @@ def test_a_whole_output_that_is_not_what_was_printed_is_a_finding(tmp_path: Path
         assert "not those that the tool printed" in wrong.what
         store.archive.connection.execute("DELETE FROM sides")
         assert any("is not in the archive" in one.what for one in check(store))
+
+
+def test_what_a_killed_hook_left_half_written_goes_in_time(tmp_path: Path) -> None:
+    path, _ = shortened(tmp_path)
+    folder = session_folder(data_home(), CLAUDE, str(path), SESSION)
+    for name, age in (("raw_0000000000.1.tmp", HALF_SECONDS * 2), ("raw_0000000000.2.tmp", 0.0)):
+        half = Path(folder, "raw", name)
+        half.write_bytes(b"half")
+        os.utime(half, (time.time() - age,) * 2)
+    with opened() as store:
+        stored = session_of(store, path)
+        take_journal(store, stored)
+        assert waiting(path) == ["raw_0000000000.2.tmp"]
+        assert check(store) == []
