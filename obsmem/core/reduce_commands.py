@@ -327,8 +327,8 @@ def _tokens(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _redirected(text: str, at: int) -> tuple[int, str]:
-    space = _SPACE.match(text, at)
-    at = space.end() if space else at
+    if space := _SPACE.match(text, at):
+        at = space.end()
     if at >= len(text) or _OPERATOR.match(text, at):
         return at, ""
     return _word(text, at)
@@ -350,8 +350,7 @@ def _word(text: str, at: int) -> tuple[int, str]:
     parts: list[str] = []
     start = at
     while at < len(text):
-        plain = _PLAIN.match(text, at)
-        if plain:
+        if plain := _PLAIN.match(text, at):
             parts.append(plain.group())
             at = plain.end()
             continue

@@ -139,7 +139,7 @@ RULES = (
     ),
     Rule(
         "js-test",
-        ("jest", "vitest", "mocha", "node --test", "bun test", "playwright test", "ava"),
+        ("jest", "vitest", "mocha", "bun test", "playwright test", "ava"),
         "ticked tests, `PASS` lines, headings of which all tests passed",
         _fold_js,
         _JS_SIGN,
