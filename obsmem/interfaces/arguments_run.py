@@ -45,7 +45,6 @@ def split_run(words: list[str]) -> tuple[list[str], list[str]]:
     return words[:place], words[place + 1 :]
 
 
-
 def _part(text: str) -> float:
     try:
         value = float(text)

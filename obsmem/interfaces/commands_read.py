@@ -37,7 +37,9 @@ def run_replay(arguments: argparse.Namespace) -> int:
     if arguments.workers:
         raise UsageError("--workers goes with --policy: any other replay asks no model.")
     if not arguments.paths:
-        raise UsageError("Give the path of a transcript or of a folder of them, or --policy and a session of the store.")
+        raise UsageError(
+            "Give the path of a transcript or of a folder of them, or --policy and a session of the store."
+        )
     with _standard_input(arguments.paths) as paths:
         found = [one for path in paths for one in _below(path, arguments.harness)]
         if arguments.parse_only:
