@@ -133,7 +133,7 @@ def test_an_empty_file_says_nothing() -> None:
 
 
 _ANYTHING = (
-    None, True, False, -1, 0, 1, 7, 15, 300, 12_000, 12_001, 1_441, 0.5, 5.0, float("nan"), "", "keep", "cited", "workspace", "x",
+    None, True, False, -1, 0, 1, 7, 15, 300, 12_000, 12_001, 1_441, 0.5, 5.0, float("nan"), "", "keep", "cited", "workspace", "x", "on", "thin",
     [], ["extractive"], [1], [{}], {}, {"url": "u", "model": "m"}, {"url": "u"}, {"url": "", "model": "m"},
     {"url": "u", "model": "m", "more": 1}, {"url": "u", "model": "m", "key_env": "K"},
 )  # fmt: skip
