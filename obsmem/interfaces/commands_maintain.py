@@ -14,6 +14,7 @@ from obsmem.core.errors import ConfigError, NotFound
 from obsmem.interfaces.hook_delivery import BUSY
 from obsmem.system import config as configuration
 from obsmem.system import log, seats
+from obsmem.system.leftovers import sweep
 from obsmem.system.local_time import local_clock
 from obsmem.system.paths import data_home, session_folder
 from obsmem.tasks.drain import drain_with_workers
@@ -78,7 +79,8 @@ def _work(store: Store, arguments: argparse.Namespace) -> Done | None:
 
 
 def _finish(store: Store, transcript: str) -> None:
-    """What is not urgent: full text, retention."""
+    """What is not urgent: full text, retention, what killed writers left."""
+    sweep(store.home)
     apply_retention(store, int(time.time() * 1000))
     deadline = time.monotonic() + INDEX_SECONDS
     try:

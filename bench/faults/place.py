@@ -1,0 +1,112 @@
+"""A place for faults: a data folder, a project, a transcript that grows in steps, in memory where the machine has such a disk.
+
+Invariant: a place can be put back as it was, at the same path, since the store knows transcripts by their path.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from bench.corpus import PROJECT
+from bench.faults import process
+from bench.faults.process import Arm, Ended
+from obsmem.system.paths import HOME_VARIABLE, session_folder
+
+HARNESS = "claude-code"
+DEMO = PROJECT / "fixtures" / "demo" / HARNESS / "session.jsonl"
+SESSION = "5d0c7f6e-3a41-4b8e-9c1d-72e5a90b4f16"
+SETTINGS = {
+    "OBSERVE_AFTER_TOKENS": "400",
+    "CHUNK_MAX_TOKENS": "500",
+    "REFLECT_AFTER_TOKENS": "1200",
+    "POOL_TARGET_TOKENS": "500",
+}  # the clocks of a twentieth of a day's session
+
+
+class Place:
+    """One session on one machine. Close it: everything in it goes."""
+
+    def __init__(self, name: str = "home", under: str = "") -> None:
+        memory = "/dev/shm" if os.path.isdir("/dev/shm") else None
+        self.root = tempfile.mkdtemp(prefix="faults-", dir=under or memory)
+        self.folder = os.path.join(self.root, name)
+        self.home = os.path.join(self.folder, "data")
+        self.project = os.path.join(self.folder, "project")
+        self.transcript = os.path.join(self.folder, "transcripts", f"{SESSION}.jsonl")
+        os.makedirs(self.project)
+        os.makedirs(os.path.dirname(self.transcript))
+        self.lines = [line + b"\n" for line in DEMO.read_bytes().split(b"\n") if line]
+        self.settings = dict(SETTINGS)
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What its processes see."""
+        kept = {key: os.environ[key] for key in ("PATH", "LD_PRELOAD", "LANG") if key in os.environ}
+        values = {f"OBSERVATIONAL_MEMORY_SET_{key}": value for key, value in self.settings.items()}
+        config = os.path.join(self.folder, "config.yaml")
+        return {**kept, **values, HOME_VARIABLE: self.home, "HOME": self.folder, "OBSERVATIONAL_MEMORY_CONFIG": config,
+                "TZ": "UTC"}  # fmt: skip
+
+    @property
+    def small(self) -> str:
+        """The session's folder of small files."""
+        return session_folder(self.home, HARNESS, self.transcript, SESSION)
+
+    def grow(self, lines: int) -> None:
+        """Let the transcript have so many lines."""
+        Path(self.transcript).write_bytes(b"".join(self.lines[:lines]))
+
+    def keep(self, name: str) -> None:
+        """Remember how everything is now."""
+        shutil.copytree(self.folder, os.path.join(self.root, f".{name}"), dirs_exist_ok=True, symlinks=True)
+
+    def restore(self, name: str) -> None:
+        """Make everything as it was."""
+        shutil.rmtree(self.folder)
+        shutil.copytree(os.path.join(self.root, f".{name}"), self.folder, symlinks=True)
+
+    def payload(self, name: str, **changes: Any) -> bytes:
+        """A recorded payload about the session of this place."""
+        path = PROJECT / "fixtures" / "harnesses" / HARNESS / "payloads" / f"{name}.json"
+        known = {"session_id": SESSION, "transcript_path": self.transcript, "cwd": self.project}
+        return json.dumps({**json.loads(path.read_text(encoding="utf-8")), **known, **changes}).encode()
+
+    def maintain(self, *more: str, arm: Arm | None = None, kill_after: float = 0.0) -> Ended:
+        """Run the maintainer to its end."""
+        words = ("maintain", HARNESS, "--transcript", self.transcript, "--session", SESSION, "--cwd", self.project)
+        work = process.command(*words, *more)
+        return process.run(work, self.environment, arm=arm, kill_after=kill_after)
+
+    def hook(self, event: str, payload: bytes, *more: str, arm: Arm | None = None) -> Ended:
+        """Run a hook to its end."""
+        return process.run(process.hook(HARNESS, event, *more), self.environment, given=payload, arm=arm)
+
+    def command(self, *words: str, arm: Arm | None = None) -> Ended:
+        """Run a command to its end."""
+        return process.run(process.command(*words), self.environment, arm=arm)
+
+    def ask(self, work: Callable[[], Any]) -> Any:
+        """What ``work`` gives back where the product's environment is that of this place."""
+        return process.ask(work, self.environment)
+
+    def hook_command(self, event: str, *more: str) -> list[str]:
+        """How a harness calls a hook."""
+        return [sys.executable, "-I", "-S", process.SCRIPT, "hook", HARNESS, event, *more]
+
+    def close(self) -> None:
+        """Remove everything."""
+        process.until_quiet(self.home)
+        shutil.rmtree(self.root, ignore_errors=True)
+
+    def __enter__(self) -> Place:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
