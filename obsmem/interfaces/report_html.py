@@ -13,7 +13,7 @@ import os
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from obsmem import __version__
 from obsmem.core.clock import Clock
@@ -28,12 +28,10 @@ from obsmem.tasks.report_data_entries import Columns, Piece, pack, pieces
 from obsmem.tasks.report_data_words import clean_text
 from obsmem.tasks.store import Store
 
-if TYPE_CHECKING:
-    from jinja2 import Environment
-
 FOLDER = os.path.join(os.path.dirname(os.path.realpath(__file__)), "report_page")
 GENERATOR = "observational-memory report"
-SCRIPTS = ("data.js", "list.js", "page.js")
+EARLY = "early.js"
+SCRIPTS = ("data.js", "list.js", "page.js")  # at the end of the page, when all it carries is there
 ENTRY_FILTERS = (
     ("user", "the user"), ("assistant", "the agent"), ("thinking", "thinking"), ("tool_call", "tool calls"),
     ("tool_result", "results"), ("harness", "harness"),
@@ -43,6 +41,11 @@ BLOCK_SOURCES = {
     "transcript": "as it stands in the transcript",
     "file": "as a hook gave it; the transcript does not show it",
     "waiting": "not delivered yet: it waits",
+}
+TRIGGERS = {
+    "auto": "the harness did it on its own",
+    "manual": "somebody asked for it",
+    "": "nobody said how it came about",
 }
 _ASIDE = ("routine", "first_at", "first_seq")
 
@@ -61,6 +64,15 @@ class CallSum(NamedTuple):
     seconds: float
 
 
+class Arrival(NamedTuple):
+    """What one entry brought of a block: the numbers of the parts, of how many."""
+
+    delivery: str
+    parts: str
+    seq: int
+    at: int
+
+
 class Step(NamedTuple):
     """A turn, or a compaction between two."""
 
@@ -73,14 +85,16 @@ def page(store: Store, report: Report, clock: Clock) -> Iterator[str]:
     environment = _environment(store, clock)
     columns = Columns()
     cited = [id_ for one in report.notes for id_ in one.note.entry_ids]
-    style, scripts = _own("style.css"), [_own(name) for name in SCRIPTS]
+    style, early, scripts = _own("style.css"), _own(EARLY), [_own(name) for name in SCRIPTS]
+    arrivals = _arrivals(report)
     from markupsafe import Markup
 
     values: dict[str, Any] = {
         "report": report,
         "session": report.stored.session,
         "title": report.name or f"Session {report.stored.session.handle}",
-        "policy": Markup(policy(style, scripts)),
+        "policy": Markup(policy(style, [early, *scripts])),
+        "early": Markup(early),
         "generator": GENERATOR,
         "version": __version__,
         "style": Markup(style),
@@ -99,13 +113,16 @@ def page(store: Store, report: Report, clock: Clock) -> Iterator[str]:
         "beginning": BEGINNING,
         "most_rendered": MOST_RENDERED,
         "notes_kind": NOTES,
+        "triggers": TRIGGERS,
+        "began": report.stored.session.started_at or (report.moments[0][1] if report.moments else 0),
+        "ended": report.moments[-1][1] if report.moments else report.stored.updated_at,
         "block_sources": BLOCK_SOURCES,
         "block_tables": _block_tables(report),
         "call_sums": _call_sums(report.calls),
         "pieces": _pieces(store, report, cited, columns),
         "columns": lambda: pack(columns.value()),
-        "marks": pack({f"{report.stored.session.handle}.{seq}": f"{part} of block {delivery}"
-                       for delivery, part, seq, _ in report.receipts}),
+        "arrivals": arrivals,
+        "marks": pack({f"{report.stored.session.handle}.{one.seq}": f"{one.parts} of block {one.delivery}" for one in arrivals}),
     }  # fmt: skip
     yield from environment.get_template("page.html").generate(values)
 
@@ -132,7 +149,8 @@ def _own(name: str) -> str:
         return file.read()
 
 
-def _environment(store: Store, clock: Clock) -> Environment:
+def _environment(store: Store, clock: Clock) -> Any:
+    """Jinja2's environment: everything escaped, nothing undefined passed over, every string through the door."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
     from markupsafe import Markup
 
@@ -197,16 +215,17 @@ def _tabs(report: Report) -> list[tuple[str, str, int | None]]:
 def _tiles(report: Report) -> list[tuple[str, str, str]]:
     now, window, spent = report.occupancy, report.occupancy.window, report.spent
     states = Counter(one.state for one in report.notes)
-    held = f"{now.share:.0%} of {short_count(window.size)}" if window.usable else "window unknown"
+    held = f"tokens, {now.share:.0%} of {short_count(window.usable)}" if window.usable else "tokens, window unknown"
     kept = f"{states['dropped'] + states['hidden']:,} no longer shown" if states["dropped"] + states["hidden"] else ""
     asked = sum(call.tokens_in + call.tokens_out for call in report.calls)
+    notes = [f"{len(report.reflections):,} reflections" if report.reflections else "", kept]
     return [
         ("turns", f"{len(report.turns):,}", f"{sum(turn.calls for turn in report.turns):,} tool calls"),
-        ("in the window at the end", f"{short_count(now.tokens)} tokens", held),
-        ("spent", f"{short_count(spent.tokens)} tokens", f"{spent.requests:,} requests, agents' too" if spent.requests else "nobody counted"),
+        ("in the window", short_count(now.tokens), held),
+        ("spent", short_count(spent.tokens), f"tokens, {spent.requests:,} requests" if spent.requests else "nobody counted"),
         ("compactions", f"{len(report.crossings):,}", f"{len({one[0] for one in report.receipts}):,} blocks arrived"),
-        ("notes", f"{states['visible']:,}", " ".join(filter(None, (f"{len(report.reflections):,} reflections" if report.reflections else "", kept)))),
-        ("workers", f"{len(report.calls):,} calls", f"{short_count(asked)} tokens" if asked else "none cost tokens"),
+        ("notes", f"{states['visible']:,}", " · ".join(filter(None, notes))),
+        ("worker calls", f"{len(report.calls):,}", f"{short_count(asked)} tokens" if asked else "none cost tokens"),
         ("record", size(report.sizes[0]), f"kept in {size(report.sizes[1])}"),
     ]  # fmt: skip
 
@@ -215,6 +234,15 @@ def _story(report: Report) -> list[Step]:
     steps = [(turn.seq, 1, Step(turn, None)) for turn in report.turns]
     steps += [(one.found.seq, 0, Step(None, one)) for one in report.crossings]
     return [step for _, _, step in sorted(steps, key=lambda one: one[:2])]
+
+
+def _arrivals(report: Report) -> list[Arrival]:
+    found: dict[tuple[str, int], Arrival] = {}
+    for delivery, part, seq, at in report.receipts:
+        known = found.get((delivery, seq))
+        parts = f"{known.parts.partition('/')[0]}, {part}" if known else part
+        found[delivery, seq] = Arrival(delivery, parts, seq, at)
+    return list(found.values())
 
 
 def _note_filters(report: Report) -> list[tuple[str, list[tuple[str, int]]]]:

@@ -122,7 +122,10 @@ def _given(store: Store, stored: StoredSession) -> Given | None:
 
 def _moments(store: Store, stored: StoredSession) -> tuple[tuple[int, int], ...]:
     step = max(1, (stored.last_seq + 1) // 400)
-    rows = store.archive.entries(stored.no, where=f"at>0 AND active=1 AND no % {step} = 0")
+    rows = [*store.archive.entries(stored.no, where=f"at>0 AND active=1 AND no % {step} = 0")]
+    last = store.archive.entry(stored.no, stored.last_seq)
+    if last is not None and last.at and (not rows or rows[-1].seq < last.seq):
+        rows.append(last)
     return tuple((row.seq, row.at) for row in rows)
 
 

@@ -31,6 +31,7 @@ from obsmem.tasks.store import Store
 
 MOST_RENDERED = 8  # compactions without a delivery, the newest, for which the block is rendered again
 MOST_LISTED = 600  # things of one compaction that are listed; the others are counted
+MOST_ROWS = 6_000  # of all compactions together
 BEGINNING = 60  # characters by which words are known again
 COMMAND = 80  # and of a command's line
 SHOWN = 200  # characters of a thing that are listed
@@ -106,6 +107,7 @@ def crossings(
     found = compactions(store, stored, measures)
     facts = sorted(((max(fact.seqs), fact) for card in cards for fact in card.facts), key=lambda one: one[0])
     folding, place = Fold(stored.session.cwd), 0
+    most = min(MOST_LISTED, MOST_ROWS // max(1, len(found)))
     for number, one in enumerate(found, 1):
         while place < len(facts) and facts[place][0] < one.seq:
             folding.take(facts[place][1])
@@ -118,7 +120,7 @@ def crossings(
         known = [*_facts(folding.state()), *_notes(notes, one.seq)]
         things = _look(known, clean_text(store, summary), block, {note.note.id: note for note in notes}, stored)
         row = store.archive.entry(stored.no, one.seq)
-        listed = sorted(things, key=lambda thing: (_LOST_FIRST[thing.block], thing.summary == IN))[:MOST_LISTED]
+        listed = sorted(things, key=lambda thing: (_LOST_FIRST[thing.block], thing.summary == IN))[:most]
         yield Crossing(
             number, row.at if row else 0, one, tuple(row.seq for row in near), sum(row.tokens for row in near),
             block.source, block.delivery, block.parts, block.of, block.text, tuple(_tallies(things)),

@@ -89,22 +89,29 @@ class Entries {
     return this.at[place] ? new Date(this.at[place]).toISOString().slice(0, 19).replace("T", " ") : "";
   }
 
-  /* The places of all own entries that hold every term, in order; ``going`` says false when nobody waits any more.
+  /* The places of all own entries that hold every term, in order, each with the words around the first; ``going`` says false
+     when nobody waits any more.
      Pieces are read past those that are held, so that a search does not push out what is looked at. */
   async find(terms, going, progress) {
-    const found = [];
+    const found = new Map();
     for (let number = 0; number < this.pieces.length; number += 1) {
       const words = await (this.held.get(number) || unpack(`piece-${number}`));
       if (!going()) return null;
       for (let index = 0; index < words.length; index += 1) {
         const place = this.pieces[number] + index;
         const text = `${words[index]}\n${this.tools[this.tool[place]]}`.toLowerCase();
-        if (place < this.own && terms.every((term) => text.includes(term))) found.push(place);
+        if (place < this.own && terms.every((term) => text.includes(term))) found.set(place, around(words[index], text.indexOf(terms[0])));
       }
-      progress((number + 1) / this.pieces.length, found.length);
+      progress((number + 1) / this.pieces.length, found.size);
     }
     return found;
   }
+}
+
+/* One line of what stands at a place of a text, as a row of a list has room for it. */
+function around(text, at) {
+  const from = at > 40 ? at - 25 : 0;
+  return (from ? "… " : "") + text.slice(from, from + 160).replace(/\s+/g, " ");
 }
 
 /* The words of a query, in small letters; what stands in quotes is one. */

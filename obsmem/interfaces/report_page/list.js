@@ -19,13 +19,23 @@ class RowList {
     box.addEventListener("scroll", () => this.paint(), { passive: true });
     box.addEventListener("keydown", (event) => this.onKey(event));
     box.addEventListener("click", (event) => this.onClick(event));
-    this.narrow = matchMedia("(max-width: 640px)");
-    this.narrow.addEventListener("change", () => this.show(this.items, this.chosen));
-    new ResizeObserver(() => this.paint()).observe(box);
+    this.narrow = false;
+    new ResizeObserver(() => this.fit()).observe(box);
   }
 
   get rowHeight() {
-    return this.narrow.matches ? 58 : 38;
+    return this.narrow ? 58 : 38;
+  }
+
+  /* Two lines a row where the list is narrow. */
+  fit() {
+    const narrow = this.box.clientWidth > 0 ? this.box.clientWidth < 560 : this.narrow;
+    if (narrow === this.narrow) { this.paint(); return; }
+    const first = Math.round(this.first);
+    this.narrow = narrow;
+    this.box.classList.toggle("narrow", narrow);
+    this.show(this.items, this.chosen);
+    if (this.chosen < 0) this.box.scrollTop = first * this.rowHeight;
   }
 
   /* Items that may be scrolled to: a list beyond the height that browsers draw is squeezed. */

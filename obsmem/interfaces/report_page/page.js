@@ -41,6 +41,7 @@ function startTabs() {
     event.preventDefault();
   });
   showTab("timeline");
+  document.documentElement.classList.remove("starting");
 }
 
 /* --- the source beside */
@@ -64,7 +65,7 @@ function closeSource() {
 }
 
 /* One entry whole: who, when, where it stood, its words, the notes that stand on it. */
-async function entryView(place, terms) {
+async function entryView(place, terms, of = null) {
   const entries = page.entries, id = entries.idOf(place), foreign = place >= entries.own;
   const words = entries.has(place, MISSING) ? "" : await entries.words(place);
   const tool = entries.tools[entries.tool[place]];
@@ -97,9 +98,9 @@ async function entryView(place, terms) {
     if (place < entries.own - 1) buttons.append(make("button", { type: "button", onclick: () => openEntry(place + 1, true) }, "Entry after"));
   }
   for (const note of page.citing.get(id) || []) {
-    buttons.append(make("button", { type: "button", onclick: () => openNote(note, true) }, `Note ${note.dataset.id.slice(0, 7)}`));
+    if (note !== of) buttons.append(make("button", { type: "button", onclick: () => openNote(note, true) }, `Note ${note.dataset.id.slice(0, 7)}`));
   }
-  return [make("h3", {}, make("code", {}, id)), make("p", { class: "meta" }, facts.filter(Boolean).join(" · ")), body, more, buttons];
+  return [of ? make("h3", {}, make("code", {}, id)) : null, make("p", { class: "meta" }, facts.filter(Boolean).join(" · ")), body, more, buttons].filter(Boolean);
 }
 
 /* So much that the first place of a term is seen. */
@@ -139,7 +140,7 @@ async function openNote(note, focus) {
     nodes.push(make("p", { class: "text" }, one === note ? "" : make("code", {}, `${one.dataset.id.slice(0, 7)} `), text));
     for (const id of one.dataset.entries.split(" ").filter(Boolean)) {
       const place = page.entries.placeOf(id);
-      if (place >= 0) nodes.push(...await entryView(place, [...page.terms, ...quotedBy(text)]));
+      if (place >= 0) nodes.push(...await entryView(place, [...page.terms, ...quotedBy(text)], one));
       else nodes.push(make("p", { class: "warn" }, `${id}: not in the record any more.`));
     }
   }
@@ -158,6 +159,7 @@ function goToNote(id) {
 
 function showInList(place) {
   if (page.list.items.indexOf(place) < 0) clearEntryFilters();
+  if (matchMedia("(max-width: 760px)").matches) closeSource(); // it would lie over the list
   showTab("entries");
   page.list.choose(page.list.items.indexOf(place));
   byId("list").focus({ preventScroll: true });
@@ -172,9 +174,15 @@ function entryRow(place) {
   const label = id in page.parts ? `block ${page.parts[id]}` : tool && kind !== "assistant" ? `${tool}${kind === "tool_result" ? (entries.ok[place] === 0 ? " failed" : " gave") : ""}` : kind === "user" && speaker === "human" ? "user" : `${kind.replace("_", " ")}`;
   return make("div", { class: classes.filter(Boolean).join(" ") },
     make("span", { class: "no" }, `.${entries.seq[place]}`), make("span", { class: "kind" }, label),
-    make("span", { class: "preview" }, make("bdi", {}, entries.preview[place] || "(nothing)")),
+    make("span", { class: "preview" }, make("bdi", {}, ...preview(place))),
     make("span", { class: "size" }, cited ? make("span", { class: "cited" }, `${cited} note${cited > 1 ? "s" : ""}`) : null,
       make("span", {}, `${number.format(entries.tokens[place])} t`), make("span", { class: "at" }, entries.timeOf(place).slice(5, 16))));
+}
+
+/* An entry's beginning, or what was looked for in it. */
+function preview(place) {
+  const found = page.matches && page.matches.get(place);
+  return found ? marked(found, page.terms) : [page.entries.preview[place] || "(nothing)"];
 }
 
 /* The group that a kind is filtered by. */
@@ -187,8 +195,9 @@ function groupOf(place) {
 function filterEntries(keep = -1) {
   const wanted = new Set(all("#entry-filters input[value]:checked").map((box) => box.value));
   const failed = byId("only-failed").checked, cited = byId("only-cited").checked, entries = page.entries;
-  const from = page.matches || Array.from({ length: entries.own }, (_, place) => place);
+  const from = page.matches ? Array.from(page.matches.keys()) : Array.from({ length: entries.own }, (_, place) => place);
   const items = from.filter((place) => wanted.has(groupOf(place)) && (!failed || entries.ok[place] === 0) && (!cited || page.citing.has(entries.idOf(place))));
+  byId("list").hidden = !items.length;
   page.list.show(items, keep < 0 ? -1 : items.indexOf(keep));
   const of = items.length === entries.own ? "" : ` of ${number.format(entries.own)}`;
   byId("entries-state").textContent = items.length ? `${number.format(items.length)}${of} entries` : "No entry fits: take a filter or a word of the search away.";
@@ -262,7 +271,7 @@ async function search() {
   if (places === null) return;
   page.matches = places;
   filterEntries();
-  found.textContent = `${number.format(places.length)} ${places.length === 1 ? "entry" : "entries"}, ${number.format(notes)} ${notes === 1 ? "note" : "notes"}`;
+  found.textContent = `${number.format(places.size)} ${places.size === 1 ? "entry" : "entries"}, ${number.format(notes)} ${notes === 1 ? "note" : "notes"}`;
 }
 
 function startSearch() {
@@ -304,6 +313,8 @@ async function start() {
   const [columns, parts] = await Promise.all([unpack("columns"), unpack("marks")]);
   page.entries = new Entries(columns, document.body.dataset.handle);
   page.parts = parts;
+  const head = document.querySelector(".top");
+  new ResizeObserver(() => document.documentElement.style.setProperty("--head", `${head.offsetHeight}px`)).observe(head);
   startTabs();
   startNotes();
   page.list = new RowList(byId("list"), entryRow, openEntry);
