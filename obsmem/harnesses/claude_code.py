@@ -14,17 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from obsmem.core import late
 from obsmem.core.model import Entry
-from obsmem.harnesses.base import (
-    Limits,
-    Link,
-    Raw,
-    Reader,
-    Source,
-    load_objects,
-    no_model_window,
-    no_rule_file,
-    split_lines,
-)
+from obsmem.harnesses.base import Limits, Link, Raw, Reader, Source, no_model_window, no_rule_file, split_lines
 from obsmem.harnesses.claude_code_agent import folder_of_server as folder_of_server
 from obsmem.harnesses.claude_code_agent import mcp_config as mcp_config
 from obsmem.harnesses.claude_code_agent import mcp_rule as mcp_rule
@@ -41,6 +31,7 @@ from obsmem.harnesses.claude_code_hooks import read_event as read_event
 from obsmem.harnesses.claude_code_hooks import read_output as read_output
 from obsmem.harnesses.claude_code_hooks import replace_output as replace_output
 from obsmem.harnesses.claude_code_keys import IGNORED_KEYS as IGNORED_KEYS
+from obsmem.harnesses.written import load_objects
 
 if TYPE_CHECKING:
     from obsmem.core.turns import Draft, Written

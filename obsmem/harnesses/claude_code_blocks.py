@@ -12,9 +12,9 @@ from typing import Any
 from obsmem.core import late
 from obsmem.core.model import Entry, Speaker
 from obsmem.harnesses import claude_code_tools as tools
-from obsmem.harnesses.base import OWN_BLOCK, flatten, load_objects
 from obsmem.harnesses.claude_code_human import add_tagged, add_user_text, may_be_human
 from obsmem.harnesses.claude_code_sheet import Sheet, prune, text_of
+from obsmem.harnesses.written import OWN_BLOCK, flatten, load_objects
 
 AddText = Callable[[Sheet, str, Mapping[str, Any]], None]
 

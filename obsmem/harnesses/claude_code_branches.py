@@ -15,7 +15,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from obsmem.harnesses.base import Activity, Link, link_key
+from obsmem.harnesses.base import Activity, Link
+from obsmem.harnesses.written import link_key
 
 RECENT = 64
 

@@ -13,10 +13,10 @@ from typing import Any
 
 from obsmem.core import late
 from obsmem.core.model import Action
-from obsmem.harnesses.base import OWN_BLOCK
 from obsmem.harnesses.claude_code_sheet import Sheet, text_of
 from obsmem.harnesses.claude_code_tools import notice_actions
 from obsmem.harnesses.own_block import apart
+from obsmem.harnesses.written import OWN_BLOCK
 
 BASH_TOOL = "Bash"
 

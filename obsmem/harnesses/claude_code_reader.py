@@ -16,23 +16,12 @@ from typing import Any
 
 from obsmem.core import late
 from obsmem.core.model import Entry, Session
-from obsmem.harnesses.base import (
-    OWN_BLOCK,
-    WORKER_MARK,
-    Activity,
-    Link,
-    Measure,
-    Parsed,
-    Raw,
-    Source,
-    link_key,
-    load_objects,
-    receipts,
-)
+from obsmem.harnesses.base import Activity, Link, Measure, Parsed, Raw, Source
 from obsmem.harnesses.claude_code_blocks import BOUNDARY, SYNTHETIC, record_entries
 from obsmem.harnesses.claude_code_branches import Branches, History
 from obsmem.harnesses.claude_code_sheet import Sheet, text_of, time_of
 from obsmem.harnesses.forks import KEY, read_mark
+from obsmem.harnesses.written import OWN_BLOCK, WORKER_MARK, link_key, load_objects, receipts
 
 Reasons = tuple[str, ...]
 

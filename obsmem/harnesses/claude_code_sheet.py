@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Any
 
 from obsmem.core.model import Action, Entry, EntryKind, Speaker
-from obsmem.harnesses.base import parse_time
+from obsmem.harnesses.written import parse_time
 
 
 def text_of(value: Any) -> str:

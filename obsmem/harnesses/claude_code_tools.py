@@ -11,8 +11,8 @@ from typing import Any
 
 from obsmem.core import late
 from obsmem.core.model import Action
-from obsmem.harnesses.base import exit_code_in, flatten
 from obsmem.harnesses.claude_code_sheet import prune, text_of
+from obsmem.harnesses.written import exit_code_in, flatten
 
 Input = Mapping[str, Any]
 

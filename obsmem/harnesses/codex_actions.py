@@ -13,7 +13,7 @@ from typing import Any
 
 from obsmem.core import late
 from obsmem.core.model import Action
-from obsmem.harnesses.base import replace_surrogates
+from obsmem.harnesses.written import replace_surrogates
 
 RUN_TOOLS = frozenset({"shell", "exec_command", "local_shell", "shell_command", "container.exec", "unified_exec"})
 SHELLS = frozenset({"bash", "sh", "zsh", "fish", "dash", "ksh", "pwsh", "powershell", "cmd"})

@@ -14,7 +14,8 @@ from typing import Any
 
 from obsmem.core import late
 from obsmem.core.errors import UsageError
-from obsmem.harnesses.base import READ_SIZE, Raw, Source, load_objects, split_lines, split_stream
+from obsmem.harnesses.base import READ_SIZE, Raw, Source, split_lines, split_stream
+from obsmem.harnesses.written import load_objects
 
 ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 RECORD_TYPES = frozenset(

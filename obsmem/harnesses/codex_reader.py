@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from obsmem.core import late
 from obsmem.core.model import Entry, Session
-from obsmem.harnesses.base import WORKER_MARK, Activity, Measure, Parsed, Raw, Source, receipts
+from obsmem.harnesses.base import Activity, Measure, Parsed, Raw, Source
 from obsmem.harnesses.codex_blocks import builder_of, entries_of
 from obsmem.harnesses.codex_copies import CopiedHistory
 from obsmem.harnesses.codex_mirrors import Mirrors, text_key
@@ -32,6 +32,7 @@ from obsmem.harnesses.codex_records import (
     whole_object,
 )
 from obsmem.harnesses.forks import KEY, read_mark
+from obsmem.harnesses.written import WORKER_MARK, receipts
 
 TURNS_KEPT = 200
 CALLS_KEPT = 100

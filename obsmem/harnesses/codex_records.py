@@ -12,8 +12,8 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from obsmem.core import late
-from obsmem.harnesses.base import load_objects, parse_time, replace_surrogates
 from obsmem.harnesses.codex_files import document_piece
+from obsmem.harnesses.written import load_objects, parse_time, replace_surrogates
 
 Payload = Mapping[str, Any]
 
@@ -40,7 +40,7 @@ def whole_object(data: bytes) -> dict[str, Any] | None:
 
 
 def record_objects(data: bytes) -> tuple[list[dict[str, Any]], tuple[str, ...]]:
-    """Every object in a record's bytes, and the reasons for what is none (see ``base.load_objects``)."""
+    """Every object in a record's bytes, and the reasons for what is none (see ``written.load_objects``)."""
     value = whole_object(data)
     if value is not None:
         return [value], ()
@@ -153,7 +153,7 @@ def _minute(text: str) -> int:
 
 
 def time_of(stamp: Any) -> int:
-    """Milliseconds of a timestamp, as ``base.parse_time``; of the usual form each minute is read once."""
+    """Milliseconds of a timestamp, as ``written.parse_time``; of the usual form each minute is read once."""
     if isinstance(stamp, str) and len(stamp) == 24 and stamp[23] == "Z":
         minute = _minute(stamp[:16])
         rest = stamp[17:19] + stamp[20:23]

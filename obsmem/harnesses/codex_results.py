@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from obsmem.core import late
-from obsmem.harnesses.base import exit_code_in, flatten
+from obsmem.harnesses.written import exit_code_in, flatten
 
 
 class Result(NamedTuple):

@@ -9,10 +9,10 @@ import json
 from typing import Any
 
 from obsmem.core.model import Action, Entry
-from obsmem.harnesses.base import flatten
 from obsmem.harnesses.codex_actions import actions_of, run_actions, search_actions
 from obsmem.harnesses.codex_records import Payload, call_id, source_id, time_of, tool_name
 from obsmem.harnesses.codex_results import preface_of, result_of, running_in
+from obsmem.harnesses.written import flatten
 
 _decode = json.JSONDecoder().raw_decode
 
@@ -24,7 +24,7 @@ def _call(payload: Payload, tool: str, body: str, actions: tuple[Action, ...], s
 
 
 def _named_lines(arguments: Any) -> str:
-    """``base.flatten`` for the arguments of a call, quick for the flat objects that nearly all of them are."""
+    """``written.flatten`` for the arguments of a call, quick for the flat objects that nearly all of them are."""
     if type(arguments) is not dict:
         return flatten(arguments)
     lines = [

@@ -16,19 +16,14 @@ from obsmem.core import late
 from obsmem.core.model import Entry, Place, Session
 from obsmem.core.turns import Draft, Written
 from obsmem.harnesses.base import (
-    WORKER_MARK,
     Limits,
     Link,
     Measure,
     Parsed,
     Raw,
     Source,
-    flatten,
-    load_objects,
     no_model_window,
     no_reduce_config,
-    parse_time,
-    receipts,
     split_lines,
 )
 from obsmem.harnesses.cursor_agent import folder_of_server as folder_of_server
@@ -49,6 +44,7 @@ from obsmem.harnesses.cursor_hooks import read_output as read_output
 from obsmem.harnesses.cursor_hooks import replace_output as replace_output
 from obsmem.harnesses.cursor_rows import is_row, row_findings, row_measure, row_session, row_value
 from obsmem.harnesses.cursor_text import is_labelled, section_findings, sections
+from obsmem.harnesses.written import WORKER_MARK, flatten, load_objects, parse_time, receipts
 
 # Cursor has no event after a compaction and takes no context with a prompt: the result of a tool is the first place
 # where a block can come back, so that is the moment which we call "prompt".

@@ -13,8 +13,8 @@ from typing import Any
 
 from obsmem.core import late
 from obsmem.core.model import Entry, Speaker
-from obsmem.harnesses.base import exit_code_in, flatten, parse_time
 from obsmem.harnesses.cursor_tools import actions, kind_of
+from obsmem.harnesses.written import exit_code_in, flatten, parse_time
 
 Finding = Entry | str
 

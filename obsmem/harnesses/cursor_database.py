@@ -10,8 +10,9 @@ import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from obsmem.harnesses.base import Raw, Source, load_objects
+from obsmem.harnesses.base import Raw, Source
 from obsmem.harnesses.cursor_rows import row_line, row_value
+from obsmem.harnesses.written import load_objects
 
 if TYPE_CHECKING:
     import sqlite3

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from obsmem.core.model import Entry
-from obsmem.harnesses.base import Measure, flatten, load_objects, parse_time
+from obsmem.harnesses.base import Measure
 from obsmem.harnesses.cursor_content import (
     Finding,
     compaction,
@@ -24,6 +24,7 @@ from obsmem.harnesses.cursor_content import (
     tool_call,
     tool_result,
 )
+from obsmem.harnesses.written import flatten, load_objects, parse_time
 
 _USER, _ASSISTANT = 1, 2
 _EXIT_KEYS = ("exitCodeV2", "exitCode", "exit_code")

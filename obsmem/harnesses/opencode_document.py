@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from obsmem.core import late
-from obsmem.harnesses.base import load_objects
+from obsmem.harnesses.written import load_objects
 
 _decoder = json.JSONDecoder(strict=False)
 _DOCUMENT = late.pattern(r'\{\s*"\w+"\s*:')

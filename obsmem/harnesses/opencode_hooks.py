@@ -58,8 +58,8 @@ def read_event(event: str, payload: Mapping[str, Any]) -> HookEvent:
 
 def _how_it_goes_on(database: str, session_id: str) -> tuple[str, int]:
     """(why a session starts, when the compaction was that it goes on after, in milliseconds, or 0)."""
-    from obsmem.harnesses.base import OWN_BLOCK  # only where a session is seen for the first time
     from obsmem.harnesses.opencode_database import standing_of
+    from obsmem.harnesses.written import OWN_BLOCK  # only where a session is seen for the first time
 
     try:
         standing = standing_of(database, session_id)

@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from obsmem.core.model import Entry, EntryKind, Speaker
-from obsmem.harnesses.base import OWN_BLOCK, exit_code_in, flatten, parse_time
 from obsmem.harnesses.opencode_actions import actions, notice_actions
 from obsmem.harnesses.own_block import apart
+from obsmem.harnesses.written import OWN_BLOCK, exit_code_in, flatten, parse_time
 
 Finding = Entry | str
 

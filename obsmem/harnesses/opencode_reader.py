@@ -13,10 +13,11 @@ from typing import Any
 
 from obsmem.core.model import Entry, EntryKind, Session, Speaker
 from obsmem.core.pressure import MeasureKind
-from obsmem.harnesses.base import WORKER_MARK, Activity, Measure, Parsed, Raw, Source, parse_time, receipts
+from obsmem.harnesses.base import Activity, Measure, Parsed, Raw, Source
 from obsmem.harnesses.opencode_parts import moment, trigger_of
 from obsmem.harnesses.opencode_records import Record, interpret
 from obsmem.harnesses.opencode_rows import revert_of
+from obsmem.harnesses.written import WORKER_MARK, parse_time, receipts
 
 
 class OpenCodeReader:

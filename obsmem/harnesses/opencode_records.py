@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 
 from obsmem.core import late
 from obsmem.core.model import Entry
-from obsmem.harnesses.base import flatten, load_objects, parse_time, replace_surrogates
 from obsmem.harnesses.forks import KEY, Repeats, read_mark
 from obsmem.harnesses.opencode_document import is_event
 from obsmem.harnesses.opencode_parts import (
@@ -25,6 +24,7 @@ from obsmem.harnesses.opencode_parts import (
     voice_of,
 )
 from obsmem.harnesses.opencode_rows import Row, from_object, parsed
+from obsmem.harnesses.written import flatten, load_objects, parse_time, replace_surrogates
 
 _FRAME = b" \t\r\n,"
 _INFO = late.pattern(r'"info"\s*:\s*')

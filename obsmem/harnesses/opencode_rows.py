@@ -12,7 +12,8 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from obsmem.harnesses.base import Raw, load_objects
+from obsmem.harnesses.base import Raw
+from obsmem.harnesses.written import load_objects
 
 
 class Row(NamedTuple):

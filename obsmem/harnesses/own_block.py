@@ -7,7 +7,7 @@ text.
 from __future__ import annotations
 
 from obsmem.core import late
-from obsmem.harnesses.base import OWN_BLOCK
+from obsmem.harnesses.written import OWN_BLOCK
 
 _BLOCK = late.pattern(r"<observational-memory .*?(?:</observational-memory>|\Z)", 16)  # re.DOTALL
 

@@ -17,7 +17,7 @@ from obsmem.core.ids import shorten
 from obsmem.core.mask import mask
 from obsmem.core.model import Memory
 from obsmem.core.tokens import estimate
-from obsmem.harnesses.base import WORKER_MARK
+from obsmem.harnesses.written import WORKER_MARK
 from obsmem.memory.lines import line, reflection_line
 
 TIER_NAMES = ("none", "partial", "strong")

@@ -19,7 +19,7 @@ from obsmem.core.fold import State
 from obsmem.core.ids import HANDLE_ALPHABET, shorten
 from obsmem.core.model import Block, Memory, Reason, Session
 from obsmem.core.tokens import estimate
-from obsmem.harnesses.base import OWN_BLOCK
+from obsmem.harnesses.written import OWN_BLOCK
 from obsmem.memory.sections import (
     PIN_LIMIT,
     command_lines,

@@ -14,7 +14,7 @@ from obsmem.core.clock import Clock
 from obsmem.core.ids import entry_id
 from obsmem.core.mask import mask
 from obsmem.core.tokens import estimate
-from obsmem.harnesses.base import OWN_BLOCK
+from obsmem.harnesses.written import OWN_BLOCK
 
 _OWN_TAG = re.compile(rf"<(?=/?{OWN_BLOCK[1:].strip()})")
 

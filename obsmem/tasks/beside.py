@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from obsmem.core.model import Entry
-from obsmem.harnesses.base import Harness, receipts
+from obsmem.harnesses.base import Harness
+from obsmem.harnesses.written import receipts
 from obsmem.store.archive import StoredSession
 from obsmem.store.archive_schema import KIND_CODES
 from obsmem.tasks.entries import read_entries

@@ -15,7 +15,7 @@ from obsmem.core.errors import NotFound, StoreError
 from obsmem.core.ids import is_note_prefix
 from obsmem.core.model import Note, Reason
 from obsmem.core.tokens import estimate
-from obsmem.harnesses.base import OWN_BLOCK
+from obsmem.harnesses.written import OWN_BLOCK
 from obsmem.memory.render import CLOSE
 from obsmem.store.archive import StoredSession
 from obsmem.store.memory import StoredNote

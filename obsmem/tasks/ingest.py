@@ -18,7 +18,8 @@ from typing import Any, NamedTuple
 from obsmem.core.errors import NotFound, StoreError
 from obsmem.core.model import Entry
 from obsmem.harnesses import load
-from obsmem.harnesses.base import Harness, Link, Parsed, Raw, Reader, Source, link_key
+from obsmem.harnesses.base import Harness, Link, Parsed, Raw, Reader, Source
+from obsmem.harnesses.written import link_key
 from obsmem.store.archive import StoredSession
 from obsmem.store.archive_forget import blank
 from obsmem.store.archive_write import (

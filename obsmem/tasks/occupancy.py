@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
+
 from obsmem.core.pressure import Occupancy, Spend
 from obsmem.store.archive import StoredSession
 from obsmem.store.archive_schema import KIND_CODES, SPEAKER_CODES, row_number

@@ -16,7 +16,8 @@ from typing import Any, NamedTuple
 
 from obsmem import harnesses
 from obsmem.core.model import Entry, Session
-from obsmem.harnesses.base import Harness, Link, Measure, Parsed, Raw, Source, link_key
+from obsmem.harnesses.base import Harness, Link, Measure, Parsed, Raw, Source
+from obsmem.harnesses.written import link_key
 
 ROOT = Path(__file__).resolve().parents[2]
 SHARED = ROOT / ".." / "shared"

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from obsmem.core.model import HookAnswer, HookEvent
-from obsmem.harnesses import base, claude_code, recognise
+from obsmem.harnesses import base, claude_code, recognise, written
 from obsmem.harnesses.claude_code_branches import Branches, Tree
 from tests.harnesses.cases import FIXTURES, SHARED, Reading, case_folders, check_case, read_file
 from tests.harnesses.walker import missing_strings
@@ -170,7 +170,7 @@ def test_the_branch_with_the_newer_record_is_live() -> None:
 def test_an_explicit_leaf_moves_the_live_path_and_an_unknown_one_does_not() -> None:
     links = [base.Link("a", ""), base.Link("p", "a", True), base.Link("q", "p"), base.Link("z", "q", True)]
     keyed = [
-        (line, base.Link(base.link_key(link.id), base.link_key(link.parent), link.prompt))
+        (line, base.Link(written.link_key(link.id), written.link_key(link.parent), link.prompt))
         for line, link in enumerate(links, 1)
     ]
     branches = Branches({}, lambda: keyed)
@@ -208,7 +208,7 @@ def test_everything_before_a_compaction_stays_live() -> None:
 
 def test_receipts_come_from_the_context_record_only() -> None:
     assert case("compactions").receipts() == ["k3f9 1/2", "k3f9 2/2"]
-    ours = [entry for entry in case("compactions").entries() if base.OWN_BLOCK in entry.text]
+    ours = [entry for entry in case("compactions").entries() if written.OWN_BLOCK in entry.text]
     assert ours and not any(entry.observable for entry in ours)
 
 

@@ -12,8 +12,9 @@ import pytest
 from obsmem import harnesses
 from obsmem.core.model import HookAnswer, HookEvent
 from obsmem.harnesses import cursor
-from obsmem.harnesses.base import WORKER_MARK, Raw, Source
+from obsmem.harnesses.base import Raw, Source
 from obsmem.harnesses.cursor_rows import row_line
+from obsmem.harnesses.written import WORKER_MARK
 from tests.harnesses.cases import SHARED, case_folders, check_case, compact, read_file, read_source
 from tests.harnesses.test_cursor_database import SQLITE_FILES, editor_database, store_database, with_odd_values
 from tests.harnesses.walker import missing_strings

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from obsmem.harnesses.base import receipts
+from obsmem.harnesses.written import receipts
 from obsmem.interfaces import hook
 from obsmem.system import blockfile
 from tests.interfaces.place import SCRIPT, SESSION, Place, alive, context, payload, until

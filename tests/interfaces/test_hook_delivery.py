@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from obsmem.harnesses.base import receipts
+from obsmem.harnesses.written import receipts
 from obsmem.interfaces import hook_delivery
 from obsmem.system import blockfile, seats
 from tests.interfaces.place import SESSION, Place, until

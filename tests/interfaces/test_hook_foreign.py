@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from obsmem.harnesses import is_foreign
-from obsmem.harnesses.base import WORKER_MARK, receipts
+from obsmem.harnesses.written import WORKER_MARK, receipts
 from obsmem.system import seats
 from obsmem.system.paths import session_folder
 from tests.interfaces.place import DEMO, SESSION, Cursor, Place, payload, until

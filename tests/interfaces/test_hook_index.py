@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from obsmem.harnesses.base import OWN_BLOCK, receipts
+from obsmem.harnesses.written import OWN_BLOCK, receipts
 from obsmem.system.indexfile import LIMIT, SINCE_LIMIT, index_path
 from obsmem.system.workspace import workspace_of
 from tests.interfaces.place import DEMO, SESSION, Place, payload

@@ -7,7 +7,7 @@ import os
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from obsmem.harnesses.base import receipts
+from obsmem.harnesses.written import receipts
 from tests.interfaces.place import Place, context, until
 from tests.tasks.talk import Talk
 

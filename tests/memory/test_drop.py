@@ -5,7 +5,7 @@ import pytest
 from obsmem.core.ids import content_id
 from obsmem.core.model import Memory, Note
 from obsmem.core.tokens import estimate
-from obsmem.harnesses.base import WORKER_MARK
+from obsmem.harnesses.written import WORKER_MARK
 from obsmem.memory import drop
 from tests.memory.make import NOON, note, reflection
 

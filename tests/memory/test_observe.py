@@ -14,7 +14,7 @@ from obsmem.core.errors import WorkerError
 from obsmem.core.ids import content_id
 from obsmem.core.model import Entry, Memory, Note, Reply
 from obsmem.core.tokens import estimate
-from obsmem.harnesses.base import WORKER_MARK
+from obsmem.harnesses.written import WORKER_MARK
 from obsmem.memory import observe
 from obsmem.memory.lines import line
 from tests.memory.make import NOON, SESSION, agent, chunk_of, note, reflection, result, user

@@ -2,7 +2,7 @@
 
 from obsmem.core.model import Memory
 from obsmem.core.tokens import estimate
-from obsmem.harnesses.base import WORKER_MARK
+from obsmem.harnesses.written import WORKER_MARK
 from obsmem.memory.prompt import assemble, frame, memory_section, prior_memory
 from tests.memory.make import NOON, note, reflection
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from obsmem.core.model import Memory, Note, Reflection, Reply
-from obsmem.harnesses.base import WORKER_MARK
+from obsmem.harnesses.written import WORKER_MARK
 from obsmem.memory import reflect
 from tests.memory.make import note, reflection
 

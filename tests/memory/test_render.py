@@ -17,7 +17,7 @@ import pytest
 from obsmem.core.fold import State, fold
 from obsmem.core.model import Card, Fact, Memory, Note, Pin, Reflection
 from obsmem.core.tokens import estimate
-from obsmem.harnesses.base import receipts
+from obsmem.harnesses.written import receipts
 from obsmem.memory.render import CLOSE, MOST_PARTS, PART_BYTES, SHARES, render
 from tests.memory.card_entries import Script
 from tests.memory.state_maker import KEY, SESSION, block, cards, note, random_entries, random_memory, state, text

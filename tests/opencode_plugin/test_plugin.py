@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from obsmem.harnesses import SESSION_VARIABLES
-from obsmem.harnesses.base import OWN_BLOCK
+from obsmem.harnesses.written import OWN_BLOCK
 
 HERE = Path(__file__).parent
 PLUGIN = HERE.parents[1] / "opencode-plugin" / "observational-memory.js"
