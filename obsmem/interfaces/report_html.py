@@ -222,7 +222,7 @@ def _tiles(report: Report) -> list[tuple[str, str, str]]:
     return [
         ("turns", f"{len(report.turns):,}", f"{sum(turn.calls for turn in report.turns):,} tool calls"),
         ("in the window", short_count(now.tokens), held),
-        ("spent", short_count(spent.tokens), f"tokens, {spent.requests:,} requests" if spent.requests else "nobody counted"),
+        ("spent", short_count(spent.tokens) if spent.requests else "?", f"tokens, {spent.requests:,} requests" if spent.requests else "nobody counted"),
         ("compactions", f"{len(report.crossings):,}", f"{len({one[0] for one in report.receipts}):,} blocks arrived"),
         ("notes", f"{states['visible']:,}", " · ".join(filter(None, notes))),
         ("worker calls", f"{len(report.calls):,}", f"{short_count(asked)} tokens" if asked else "none cost tokens"),

@@ -44,7 +44,8 @@ _SUMMARY = f"kind={KIND_CODES['summary']} AND active=1 AND replaced_by IS NULL"
 
 class Thing(NamedTuple):
     """Something that was known before a compaction. ``key`` is what is looked for; ``summary`` and ``block`` say whether it
-    was found there: in | named | not (unasked: a note's words are our own, and no summary has them). ``note`` is the id of the note that it is, '' for a fact."""
+    was found there: in | named | not (unasked: a note's words are our own, and no summary has
+    them; or there is no summary that can be read). ``note`` is the id of the note that it is, '' for a fact."""
 
     kind: str
     text: str
@@ -220,7 +221,7 @@ def _look(
             in_block = NAMED
         text = one_line(thing.text)
         cut = text if len(text) <= SHOWN else text[: SHOWN - 1].rstrip() + "…"
-        in_summary = UNASKED if thing.note else IN if thing.key in said else NOT
+        in_summary = UNASKED if thing.note or not said else IN if thing.key in said else NOT
         found.append(thing._replace(text=cut, summary=in_summary, block=in_block))
     return found
 

@@ -93,6 +93,7 @@ def pieces(store: Store, stored: StoredSession, cited: Iterable[str], columns: C
     ids of entries that notes stand on: of other sessions, and versions that were replaced, only these are there."""
     own, foreign = _parted(stored, cited)
     words: list[str] = []
+    tools: dict[str, str] = {}  # of calls, for results that do not name theirs
     size = number = 0
     for row, entry, of in _all(store, stored, own, foreign):
         text = clean_text(store, entry.text) if entry is not None else ""
@@ -102,14 +103,22 @@ def pieces(store: Store, stored: StoredSession, cited: Iterable[str], columns: C
             words, size, number = [], 0, number + 1
         if not words:
             columns.pieces.append(len(columns.seq))
-        columns.add(row, entry._replace(tool=clean_words(store, entry.tool)) if entry else None, text, preview,
-                    _marks(row, entry, foreign=of != stored.no))  # fmt: skip
+        named = None if entry is None else _with_tool(store, entry, tools)
+        columns.add(row, named, text, preview, _marks(row, entry, foreign=of != stored.no))
         if of != stored.no:
             columns.ids.append(entry_id(store.archive.by_number(of).session.handle, row.seq))
         words.append(text)
         size += len(text)
     if words:
         yield Piece(number, pack(words))
+
+
+def _with_tool(store: Store, entry: Entry, tools: dict[str, str]) -> Entry:
+    """An entry with its tool's name, a result with that of its call where it does not say; calls are added to ``tools``."""
+    tool = clean_words(store, entry.tool) or tools.get(entry.call_id, "")
+    if entry.kind == "tool_call" and entry.call_id:
+        tools[entry.call_id] = tool
+    return entry._replace(tool=tool)
 
 
 def _parted(stored: StoredSession, cited: Iterable[str]) -> tuple[set[int], list[str]]:

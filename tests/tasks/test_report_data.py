@@ -84,7 +84,7 @@ def test_what_is_known_of_an_entry_stands_beside_it(tmp_path: Path) -> None:
     kinds = [KINDS[one] for one in columns.kind]
     assert kinds == ["user", "tool_call", "tool_result"]
     assert [SPEAKERS[one] for one in columns.speaker] == ["human", "agent", "tool"]
-    assert columns.tools[columns.tool[1]] == "Bash"
+    assert [columns.tools[one] for one in columns.tool] == ["", "Bash", "Bash"]  # a result has its call's
     assert columns.ok[2] == 0 and columns.ok[0] == -1
     assert columns.line == [1, 2, 3]
     assert all(mark & LIVE for mark in columns.marks)
@@ -242,6 +242,19 @@ def test_without_a_delivery_the_block_is_made_of_the_record_up_to_there(tmp_path
     assert one.source == RENDERED
     assert "9931" not in one.block
     assert all("9931" not in thing.text for thing in one.things)
+
+
+def test_where_no_summary_can_be_read_none_is_asked(tmp_path: Path) -> None:
+    talk = turns(3)
+    talk.compact()
+    del talk.records[-1]
+    talk.head = talk.records[-1]["uuid"]
+    talk.user("Go on.")
+    with opened() as store:
+        one = crossing(gather(store, session_of(store, talk.write(tmp_path)), utc))
+    assert one.summaries == () and not one.found.has_summary
+    assert {thing.summary for thing in one.things} == {UNASKED}
+    assert all(tally.summary == 0 for tally in one.tallies)
 
 
 def test_a_summary_is_asked_by_the_same_rule(tmp_path: Path) -> None:
