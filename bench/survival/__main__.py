@@ -18,7 +18,7 @@ from bench.survival.memory import Memory, remember
 from bench.survival.record import Case, load_cases
 
 CLASSES = ("edited", "read only", "identifier in file", "command and error", "user's words", "open to-do", "demand")
-SECTIONS = ("Now", "Pins", "Files", "Commands", "Reflections", "Notes")
+SECTIONS = ("Now", "Pins", "Files", "Commands", "Reflections", "Notes", "Names")
 ROUNDS = 5
 
 

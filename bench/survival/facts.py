@@ -85,11 +85,17 @@ def _commands(case: Case) -> Iterator[Fact]:
     for event in case.known:
         call = called.get(event.call) if event.kind == "result" else None
         if call is not None:
-            last[" ".join(str(call.given.get("command", "")).split())] = (call, event)
+            last[_command_line(str(call.given.get("command", "")), case.repository)] = (call, event)
     for command, (_, result) in last.items():
         error = _error_line(result.text) if result.failed else ""
         if error and command:
             yield Fact("command and error", command, error, result.line)
+
+
+def _command_line(command: str, folder: str) -> str:
+    """A command on one line, without a step into the folder that it runs in anyway."""
+    line = " ".join(command.split())
+    return re.sub(rf"^cd {re.escape(folder)}/?(?: && | ; |; | )", "", line) if folder else line
 
 
 def _error_line(text: str) -> str:

@@ -66,12 +66,15 @@ def normalise(command: str) -> str:
 
 
 def as_typed(command: str, folder: str) -> str:
-    """The first line of a command as it was typed, without ``cd`` into the ``folder`` that it runs in anyway."""
+    """A command in one line as it was typed, without ``cd`` into the ``folder`` that it runs in anyway; of one with a
+    here-document the first line."""
     text = command.strip()
     match = _CHANGE_FOLDER.match(text)
-    if match is not None and folder and folder.rstrip("/\\") in match.group().split("&&")[0].split():
+    if match is not None and folder and folder.rstrip("/\\") in match.group().replace("&", " ").split():
         text = text[match.end() :]
-    return _clip(_SPACE.sub(" ", text.split("\n", 1)[0].rstrip()), COMMAND_LIMIT)
+    if "\n" in text and _HEREDOC.search(text):
+        text = text.split("\n", 1)[0].rstrip()
+    return _clip(_SPACE.sub(" ", text), COMMAND_LIMIT)
 
 
 def first_trouble(output: str, told: Sequence[str]) -> str:

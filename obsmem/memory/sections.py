@@ -298,7 +298,7 @@ def _names(file: FileState, limit: int) -> str:
     A long list says the file's name again and again, so that each name stands beside the file that it lives in.
     """
     names = [clean(name) for name, _ in (*file.identifiers, *file.mentions)]
-    if not names:
+    if not names or not limit:
         return ""
     rows: list[list[str]] = [[]]
     size = 0
@@ -322,9 +322,12 @@ def _disk(file: FileState, disk: Mapping[str, str]) -> str:
 def command_lines(state: State, view: View) -> list[Line]:
     """One line a command with how it ended last, its error beside it; failures first, then the newest."""
     lines = []
-    commands = [command for command in state.commands.values() if not command.noise]
-    for number, command in enumerate(reversed(commands)):
+    for number, command in enumerate(reversed(state.commands.values())):
         failed = command.broken or command.last.ok is False
+        if command.noise:
+            if failed:  # it only looked around: told where there is room
+                lines.append(Line("- " + _command_text(command, view), (3, number), -number, seqs=command.last.seqs))
+            continue
         told = bool(command.failure or command.last.detail.get("summary") or command.last.detail.get("refs"))
         if not (failed or told) and number >= RECENT_COMMANDS:
             continue  # that it ran and was fine helps nobody later
