@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 
 from bench import facts
-from bench.faults import disks, kills, process, shim, transcripts
+from bench.faults import disks, fuzz, kills, process, shim, transcripts
 from bench.faults.parts import Part
 
 Run = Callable[[bool, random.Random], Part]
@@ -26,6 +26,8 @@ PARTS: dict[str, Run] = {
     "growing": transcripts.growing,
     "clocks": transcripts.clocks,
     "workers": transcripts.workers,
+    "fuzz": fuzz.fuzz,
+    "questions": fuzz.questions,
 }
 
 

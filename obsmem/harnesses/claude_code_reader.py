@@ -308,7 +308,7 @@ def _parent_of(path: str) -> str:
 
 def _link(id_: str, record: Mapping[str, Any], sheet: Sheet) -> Link:
     parent = record.get("parentUuid") or record.get("logicalParentUuid")
-    prompt = record["type"] == "user" and not sheet.side and _is_prompt(sheet.entries)
+    prompt = record.get("type") == "user" and not sheet.side and _is_prompt(sheet.entries)
     return Link(id_, text_of(parent), prompt)
 
 

@@ -51,6 +51,8 @@ def _is_record(line: bytes) -> bool:
 
 def _is_rollout_object(value: dict[str, Any]) -> bool:
     kind = value.get("type")
+    if kind is not None and not isinstance(kind, str):
+        return False
     if isinstance(value.get("payload"), dict):
         return kind in RECORD_TYPES
     if kind is None:

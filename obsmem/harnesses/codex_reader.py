@@ -368,7 +368,7 @@ def _summary_of(payload: Payload) -> Literal["", "hidden", "none"]:
     history = payload.get("replacement_history")
     if payload.get("message") or not isinstance(history, list):
         return ""
-    hidden = any(isinstance(item, dict) and item.get("type") in COMPACTION_ITEMS for item in history)
+    hidden = any(isinstance(item, dict) and str(item.get("type")) in COMPACTION_ITEMS for item in history)
     return "hidden" if hidden else "none"
 
 

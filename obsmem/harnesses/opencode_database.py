@@ -141,7 +141,10 @@ class _Connection:
 
         self._error = sqlite3.Error
         self._path = path
-        address = Path(path).absolute().as_uri()
+        try:
+            address = Path(path).absolute().as_uri()
+        except ValueError as error:  # half a character: a name that no file can have
+            raise OSError(f"{path!a} is no path") from error
         try:
             self._connection = self._open(f"{address}?mode=ro")
         except sqlite3.OperationalError as error:
