@@ -26,6 +26,7 @@ _REMINDER_END = "</system-reminder>"
 # Attachments that repeat what other records say, or list what the harness offers. See IGNORED_KEYS.
 _BARE_ATTACHMENTS = frozenset(
     [
+        "prompt_snapshot",
         "task_reminder",
         "todo_reminder",
         "total_tokens_reminder",

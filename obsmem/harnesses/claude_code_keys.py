@@ -45,6 +45,9 @@ _BY_REASON: Mapping[str, str] = {
         attachment.removedNames attachment.readdedNames attachment.removedTypes attachment.pendingMcpServers
         attachment.needsAuthMcpServers
     """,
+    "what the program sends with every request: its instructions, and what tools there are": """
+        attachment.systemPrompt attachment.tools attachment.toolSchemas attachment.contextRendering
+    """,
     "a live view of a tool or sub-agent at work; the result, or its own file, has the words": """
         .data
     """,

@@ -341,3 +341,16 @@ def test_recorded_payloads_are_understood(path: Path) -> None:
     assert event.kind == claude_code.EVENTS.get(name, "other")
     assert event.session_id and event.transcript.endswith(".jsonl") and event.cwd
     assert not source or event.source == source
+
+
+def test_what_the_program_sends_with_every_request_is_nobodys_words() -> None:
+    """2.1.332 writes down its instructions and tools once a session: they stand in each request's own count."""
+    record = {
+        "type": "attachment",
+        "uuid": "u1",
+        "attachment": {"type": "prompt_snapshot", "systemPrompt": ["You are an agent."], "contextRendering": "announced"},
+    }
+    reader = claude_code.reader(base.Source("/x/a.jsonl"), None, lambda: ())
+    parsed = reader.read(base.Raw(json.dumps(record).encode() + b"\n", 1))
+    assert parsed.entries == ()
+    assert parsed.skipped == ("attachment:prompt_snapshot",)
