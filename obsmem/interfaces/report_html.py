@@ -74,10 +74,11 @@ class Arrival(NamedTuple):
 
 
 class Step(NamedTuple):
-    """A turn, or a compaction between two."""
+    """A turn, or what came between two: a compaction, a block."""
 
-    turn: Turn | None
-    crossing: Crossing | None
+    turn: Turn | None = None
+    crossing: Crossing | None = None
+    arrival: Arrival | None = None
 
 
 def page(store: Store, report: Report, clock: Clock) -> Iterator[str]:
@@ -231,8 +232,9 @@ def _tiles(report: Report) -> list[tuple[str, str, str]]:
 
 
 def _story(report: Report) -> list[Step]:
-    steps = [(turn.seq, 1, Step(turn, None)) for turn in report.turns]
-    steps += [(one.found.seq, 0, Step(None, one)) for one in report.crossings]
+    steps = [(turn.seq, 2, Step(turn)) for turn in report.turns]
+    steps += [(one.found.seq, 0, Step(crossing=one)) for one in report.crossings]
+    steps += [(one.seq, 1, Step(arrival=one)) for one in _arrivals(report)]
     return [step for _, _, step in sorted(steps, key=lambda one: one[:2])]
 
 

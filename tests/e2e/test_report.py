@@ -97,6 +97,7 @@ def test_the_timeline_is_what_is_seen_first(page: Page) -> None:
     assert tab(browser) == "timeline"
     assert browser.run("document.querySelectorAll('.turn').length") == 30
     assert "Compaction 1" in text(browser, ".cut-row")
+    assert "Block arrived" in text(browser, ".block-row")
     assert browser.run("document.querySelectorAll('#chart .line').length") >= 1
     assert browser.run("document.querySelectorAll('#chart .cut-head').length") == 1
     assert browser.run("document.querySelectorAll('#chart .block-mark').length") >= 1
@@ -189,6 +190,32 @@ def test_the_keyboard_alone_reaches_everything(page: Page) -> None:
     assert browser.run("document.activeElement.id") == "list"
     browser.press("/")
     assert browser.run("document.activeElement.id") == "query"
+
+
+def test_whoever_hears_the_page_is_told_what_everything_is(page: Page) -> None:
+    browser = page.browser
+    names: dict[str, list[str]] = {}
+    for part in ("timeline", "entries", "notes", "compactions", "block", "work"):
+        browser.run(f"showTab({json.dumps(part)})")
+        for node in browser.call("Accessibility.getFullAXTree")["nodes"]:
+            if not node.get("ignored"):
+                name = str(node.get("name", {}).get("value", ""))
+                names.setdefault(str(node["role"]["value"]), []).append(name)
+    for role in (
+        "tab",
+        "tabpanel",
+        "listbox",
+        "button",
+        "link",
+        "checkbox",
+        "searchbox",
+        "combobox",
+        "image",
+        "option",
+    ):
+        assert names.get(role), f"nothing is a {role}"
+        assert all(names[role]), f"some {role} has no name"
+    assert any("tokens" in name.lower() and "compactions" in name for name in names["image"])
 
 
 def test_a_source_named_anywhere_leads_to_it(page: Page) -> None:
