@@ -17,7 +17,7 @@ import tempfile
 import time
 from pathlib import Path
 from statistics import median
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TextIO
 
 from bench import facts
 from bench.corpus import PROJECT
@@ -73,15 +73,21 @@ class Place(NamedTuple):
 def write_session(place: Place, tokens: int, last: str = LAST) -> int:
     """Write a session of about so many tokens, whose turns ask, run commands, fail and edit; returns what it holds."""
     os.makedirs(place.folder, exist_ok=True)
-    held = number = 0
     with open(place.transcript, "w", encoding="utf-8") as file:
-        while held < tokens:
-            for role, content in _turn(number):
-                held += estimate(content if isinstance(content, str) else json.dumps(content))
-                file.write(_record(role, content, number))
-            number += 1
+        held, number = write_turns(file, tokens)
         file.write(_record("user", last, number))
     return held
+
+
+def write_turns(file: TextIO, tokens: int, number: int = 0) -> tuple[int, int]:
+    """Go on with a session from its turn ``number``; (tokens that were written, the number of the next turn)."""
+    held = 0
+    while held < tokens:
+        for role, content in _turn(number):
+            held += estimate(content if isinstance(content, str) else json.dumps(content))
+            file.write(_record(role, content, number))
+        number += 1
+    return held, number
 
 
 def _turn(number: int) -> list[tuple[str, Any]]:

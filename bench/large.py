@@ -42,11 +42,11 @@ def measure(corpus: dict[str, list[Sample]], size: int) -> dict[str, Any]:
             path = os.path.join(folder, name, f"{NAME}.jsonl")
             os.mkdir(os.path.dirname(path))
             home = os.path.join(folder, name, "home")
-            pieces = _records(samples)
-            _append(path, pieces, first)
+            pieces = records(samples)
+            append(path, pieces, first)
             figures[name] = _read_in_child(path, home)
             # The same bytes for both, so that only what stands before them differs.
-            _append(path, _records(samples, 1 << 30), CONTINUATION)
+            append(path, records(samples, 1 << 30), CONTINUATION)
             figures[f"{name}_continued"] = _read_in_child(path, home)
         return figures
 
@@ -60,7 +60,7 @@ def show(figures: dict[str, Any]) -> None:
         )
 
 
-def _records(samples: Sequence[Sample], first: int = 1) -> Iterator[bytes]:
+def records(samples: Sequence[Sample], first: int = 1) -> Iterator[bytes]:
     """Endless lines of one session: all samples in turn, ids changed in every round."""
     session = b'"sessionId":"' + NAME.encode() + b'"'
     number = first
@@ -76,7 +76,7 @@ def _renamed(number: int, match: re.Match[bytes]) -> bytes:
     return b"%08x" % (int(match[1], 16) ^ number) + match[2]
 
 
-def _append(path: str, pieces: Iterator[bytes], size: int) -> None:
+def append(path: str, pieces: Iterator[bytes], size: int) -> None:
     with open(path, "ab") as file:
         end = file.tell() + size
         while file.tell() < end:

@@ -210,7 +210,7 @@ def _timed(work: Callable[[], Any], runs: int = 5) -> float:
     return median(times) * 1000
 
 
-def _of_children() -> float:
+def seconds_of_children() -> float:
     """Seconds of processor time that ended child processes have taken."""
     if sys.platform == "win32":
         return sum(os.times()[2:4])
@@ -253,10 +253,10 @@ def starts(home: str, words: Sequence[str], name: str) -> dict[str, float]:
     times: dict[str, list[float]] = {key: [] for key in calls}
     for turn in range(STARTS + 1):  # in turn, so that what else the machine does meets all of them
         for key, call in calls.items():
-            started = _of_children()
+            started = seconds_of_children()
             subprocess.run([sys.executable, *call], env=environment, capture_output=True, check=True, timeout=120)
             if turn:  # the first one compiles
-                times[key].append((_of_children() - started) * 1000)
+                times[key].append((seconds_of_children() - started) * 1000)
     return {key: median(found) for key, found in times.items()}
 
 

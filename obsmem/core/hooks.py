@@ -111,7 +111,9 @@ class ToolOutput:
 
     __slots__ = ("call_id", "command", "exit_code", "path", "size", "text")
 
-    def __init__(self, call_id: str, command: str, text: str, exit_code: int | None, path: str = "", size: int = 0) -> None:
+    def __init__(
+        self, call_id: str, command: str, text: str, exit_code: int | None, path: str = "", size: int = 0
+    ) -> None:
         self.call_id = call_id
         self.command = command
         self.text = text

@@ -237,7 +237,9 @@ def write_session(draft: Draft, home: str) -> Written:
 def limits(size: int, output: int) -> Limits:
     """What it reports as the window is what is left of the model's own after a reserve of a twentieth; compactions were
     seen at nine tenths of it."""
-    return Limits(0, "already taken off by the harness", int(size * MARK_SHARE), "where the harness compacts on its own")
+    return Limits(
+        0, "already taken off by the harness", int(size * MARK_SHARE), "where the harness compacts on its own"
+    )
 
 
 def headless(arguments: list[str], session: str) -> list[str] | None:

@@ -58,7 +58,9 @@ def forget_session(store: Store, stored: StoredSession) -> Forgotten:
     notes = _forget_notes(store, ids)
     _forget_memory(store, handle)
     _wipe(store, touched, folders)
-    remove(os.path.join(store.home, VIEW_FOLDER, f"{safe_name(stored.session.id)}.json"))  # the plugin's: ids of masked calls
+    remove(
+        os.path.join(store.home, VIEW_FOLDER, f"{safe_name(stored.session.id)}.json")
+    )  # the plugin's: ids of masked calls
     for folder in folders_of_its_own:
         drop_raw(folder)  # what waits belongs to it, too
         if os.path.isdir(folder):

@@ -31,7 +31,9 @@ if TYPE_CHECKING:
 TEXT_TOKENS = 400  # of an entry that its vector stands for
 LEAST_CHARACTERS = 12  # of a text that is worth a vector
 BATCH_TEXTS = 32  # in one call
-BATCH_TOKENS = 1_000  # in one call: a small model on two cores that are busy with something else makes them in FILL_SECONDS
+BATCH_TOKENS = (
+    1_000  # in one call: a small model on two cores that are busy with something else makes them in FILL_SECONDS
+)
 BATCH_ENTRIES = 500
 FILL_SECONDS = 30.0  # of one call in the background
 QUERY_SECONDS = 2.0  # that a search waits for the vector of its question

@@ -348,7 +348,11 @@ def test_what_the_program_sends_with_every_request_is_nobodys_words() -> None:
     record = {
         "type": "attachment",
         "uuid": "u1",
-        "attachment": {"type": "prompt_snapshot", "systemPrompt": ["You are an agent."], "contextRendering": "announced"},
+        "attachment": {
+            "type": "prompt_snapshot",
+            "systemPrompt": ["You are an agent."],
+            "contextRendering": "announced",
+        },
     }
     reader = claude_code.reader(base.Source("/x/a.jsonl"), None, lambda: ())
     parsed = reader.read(base.Raw(json.dumps(record).encode() + b"\n", 1))

@@ -102,7 +102,12 @@ def known(limit: Any = LIMIT) -> list[Any]:
 
 def outputs(result: Any) -> list[str]:
     """What stands in the results of a request."""
-    return [part["state"]["output"] for one in result["output"]["messages"] for part in one["parts"] if part["type"] == "tool"]
+    return [
+        part["state"]["output"]
+        for one in result["output"]["messages"]
+        for part in one["parts"]
+        if part["type"] == "tool"
+    ]
 
 
 def masked(result: Any) -> list[int]:
