@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 
 from bench import facts
-from bench.faults import disks, fuzz, kills, process, shim, transcripts
+from bench.faults import attacks, disks, fuzz, kills, process, shim, surroundings, transcripts
 from bench.faults.parts import Part
 
 Run = Callable[[bool, random.Random], Part]
@@ -28,6 +28,10 @@ PARTS: dict[str, Run] = {
     "workers": transcripts.workers,
     "fuzz": fuzz.fuzz,
     "questions": fuzz.questions,
+    "hostile": attacks.hostile,
+    "secrets": attacks.planted,
+    "surroundings": surroundings.odd_surroundings,
+    "storm": surroundings.many_hooks,
 }
 
 

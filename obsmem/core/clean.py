@@ -25,6 +25,20 @@ def strip_controls(text: str) -> str:
     return _UNSEEN.sub("", text)
 
 
+def escape_unseen(text: str) -> str:
+    """Write the unseen characters of a JSON document as JSON's own escapes: it stays the same value, and a terminal that it is
+    shown on obeys none of them."""
+    return _UNSEEN.sub(_escape, text)
+
+
+def _escape(match: re.Match[str]) -> str:
+    number = ord(match.group())
+    if number < 0x10000:
+        return f"\\u{number:04x}"
+    number -= 0x10000
+    return f"\\u{0xD800 + (number >> 10):04x}\\u{0xDC00 + (number & 0x3FF):04x}"
+
+
 def leave_out_encoded(text: str) -> str:
     """Replace runs of more than 200 characters that look like base64 by a mark that says how long they were."""
     return _ENCODED.sub(_encoded_mark, text)

@@ -81,7 +81,7 @@ def _fields(facts: Facts) -> dict[str, Any]:
 def _show(values: list[dict[str, Any]], *, as_json: bool) -> None:
     """One picture: over the last one at a terminal, else below it; one JSON document a line for a program."""
     if as_json:
-        print(json.dumps({"at": int(time.time() * 1000), "sessions": values}, ensure_ascii=False), flush=True)
+        print(json.dumps({"at": int(time.time() * 1000), "sessions": values}), flush=True)
         return
     if sys.stdout.isatty() and os.environ.get("TERM") != "dumb":
         sys.stdout.write(CLEAR)

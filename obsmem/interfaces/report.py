@@ -9,7 +9,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from obsmem.core.clean import strip_controls
+from obsmem.core.clean import escape_unseen, strip_controls
 from obsmem.core.mask import mask
 
 
@@ -39,9 +39,8 @@ def make_streams_safe() -> None:
 
 
 def say_json(value: Any) -> None:
-    """Print a value for a program, as one JSON document."""
-    json.dump(value, sys.stdout, ensure_ascii=False, indent=2, default=str)
-    sys.stdout.write("\n")
+    """Print a value for a program, as one JSON document. A person may look at it: what a terminal would obey is escaped."""
+    sys.stdout.write(escape_unseen(json.dumps(value, ensure_ascii=False, indent=2, default=str)) + "\n")
 
 
 def size(count: int) -> str:

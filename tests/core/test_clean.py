@@ -1,6 +1,8 @@
 """Text that a reader cannot see goes; every visible character stays."""
 
-from obsmem.core.clean import leave_out_encoded, one_line, strip_controls
+import json
+
+from obsmem.core.clean import escape_unseen, leave_out_encoded, one_line, strip_controls
 
 
 def test_terminal_colours_and_controls_go() -> None:
@@ -30,3 +32,11 @@ def test_encoded_bulk_is_left_out_and_rulers_stay() -> None:
 
 def test_one_line_folds_all_whitespace() -> None:
     assert one_line("  a\n\n b\t\u2028c ") == "a b c"
+
+
+def test_a_json_document_with_its_unseen_characters_escaped_is_the_same_value() -> None:
+    value = ["\x9b31m \u202e \ufeff \x7f \U000e0041 \U0001f469\u200d ä \n", {"\u2066": 1}]
+    written = escape_unseen(json.dumps(value, ensure_ascii=False, indent=2))
+    assert json.loads(written) == value
+    assert not any(sign in written for sign in "\x9b\u202e\ufeff\x7f\U000e0041\u2066")
+    assert "ä" in written and "\u200d" in written
