@@ -231,7 +231,7 @@ def attempt_for(
             wrong.setdefault(_named(error), data)
         finally:
             signal.alarm(0)
-    return done, [(what, data) for what, data in wrong.items()]
+    return done, list(wrong.items())
 
 
 def _named(error: BaseException) -> str:
