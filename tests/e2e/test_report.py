@@ -285,6 +285,27 @@ def test_paper_gets_every_part_but_what_only_works_on_a_screen(page: Page) -> No
     assert shown_parts == {"timeline", "entries", "notes", "compactions", "block", "work"}
 
 
+def test_a_long_entry_is_shown_in_steps_from_what_was_looked_for(chromium: Browser, home: Path) -> None:
+    talk = Talk()
+    talk.user("begin " + "x" * 500_000 + " the Needle itself " + "y" * 300_000 + " end")
+    talk.agent("Found.")
+    with opened() as store:
+        stored = session_of(store, talk.write(home))
+    shown(chromium, home, stored.session.handle)
+    chromium.run("openEntry(0, false)")
+    assert chromium.run("document.querySelector('#source-body pre').textContent.startsWith('begin xxx')")
+    assert chromium.run("document.querySelector('#source-body pre').textContent.length") == 6_000
+    chromium.run("document.querySelector('#query').value = 'needle'; search()")
+    chromium.run("openEntry(0, false)")
+    assert chromium.run("document.querySelector('#source-body mark').textContent") == "Needle"
+    assert chromium.run("document.querySelector('#source-body pre').textContent.length") == 6_000
+    while chromium.run("Boolean(document.querySelector('#source-body > button:not([hidden])'))"):
+        chromium.click("#source-body > button:not([hidden])")
+    whole = chromium.run("page.entries.words(0)")
+    assert chromium.run("document.querySelector('#source-body pre').textContent") == whole
+    quiet(chromium)
+
+
 def test_a_long_session_is_read_piece_by_piece(chromium: Browser, home: Path) -> None:
     talk = turns(LONG)
     with opened() as store:

@@ -79,8 +79,8 @@ async function entryView(place, terms, of = null) {
     id in page.parts ? `brought part ${page.parts[id]}` : "",
   ];
   const body = make("pre", { class: "stored", tabindex: "0", "aria-label": `Words of entry ${id}` });
-  const more = make("button", { type: "button", class: "plain" });
-  let shown = 0;
+  const more = make("button", { type: "button", class: "plain" }), before = make("button", { type: "button", class: "plain" });
+  let start = firstSeen(words, terms), shown = start;
   const reveal = (size) => {
     const next = Math.min(words.length, shown + size);
     body.append(...marked(words.slice(shown, next), terms));
@@ -88,9 +88,20 @@ async function entryView(place, terms, of = null) {
     more.hidden = shown >= words.length;
     more.textContent = `Show ${number.format(Math.min(MORE_SHOWN, words.length - shown))} more of ${number.format(words.length)} characters`;
   };
+  const sayBefore = () => {
+    before.hidden = start === 0;
+    before.textContent = `Show ${number.format(Math.min(MORE_SHOWN, start))} of the ${number.format(start)} characters before`;
+  };
   more.addEventListener("click", () => reveal(MORE_SHOWN));
+  before.addEventListener("click", () => {
+    const from = Math.max(0, start - MORE_SHOWN);
+    body.prepend(...marked(words.slice(from, start), terms));
+    start = from;
+    sayBefore();
+  });
+  sayBefore();
   if (entries.has(place, MISSING)) body.append(entries.preview[place]);
-  else reveal(firstShown(words, terms));
+  else reveal(FIRST_SHOWN);
   const buttons = make("div", { class: "row-of-buttons" });
   if (!foreign) {
     buttons.append(make("button", { type: "button", onclick: () => showInList(place) }, "In the list"));
@@ -100,14 +111,15 @@ async function entryView(place, terms, of = null) {
   for (const note of page.citing.get(id) || []) {
     if (note !== of) buttons.append(make("button", { type: "button", onclick: () => openNote(note, true) }, `Note ${note.dataset.id.slice(0, 7)}`));
   }
-  return [of ? make("h3", {}, make("code", {}, id)) : null, make("p", { class: "meta" }, facts.filter(Boolean).join(" · ")), body, more, buttons].filter(Boolean);
+  return [of ? make("h3", {}, make("code", {}, id)) : null, make("p", { class: "meta" }, facts.filter(Boolean).join(" · ")), before, body, more, buttons].filter(Boolean);
 }
 
-/* So much that the first place of a term is seen. */
-function firstShown(words, terms) {
+/* Where to begin so that the first place of a term is seen: at the beginning, where it stands near that. */
+function firstSeen(words, terms) {
   const small = words.toLowerCase();
   const places = terms.map((term) => small.indexOf(term)).filter((place) => place >= 0);
-  return Math.max(FIRST_SHOWN, places.length ? Math.min(...places) + 1000 : 0);
+  const first = places.length ? Math.min(...places) : 0;
+  return first > FIRST_SHOWN - 1000 ? first - 1000 : 0;
 }
 
 async function openEntry(place, focus) {
