@@ -322,7 +322,7 @@ def _disk(file: FileState, disk: Mapping[str, str]) -> str:
 def command_lines(state: State, view: View) -> list[Line]:
     """One line a command with how it ended last, its error beside it; failures first, then the newest."""
     lines = []
-    for number, command in enumerate(reversed(state.commands.values())):
+    for number, command in enumerate(reversed(list(state.commands.values()))):
         failed = command.broken or command.last.ok is False
         if command.noise:
             if failed:  # it only looked around: told where there is room
