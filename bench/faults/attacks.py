@@ -81,13 +81,16 @@ def planted(quick: bool, chance: random.Random) -> Part:
         place.lines = hostile_session.write(place.project, [words for words, _ in found.values()])
         place.grow(len(place.lines))
         place.settings.update(OBSERVE_AFTER_TOKENS="1", CHUNK_MAX_TOKENS="3000")
-        ways = 0
+        ways, masked = 0, Counter[str]()
         for way, text in everything(place):
             ways += 1
+            masked[way.split(" ")[0]] += "[masked " in text
             part.tried += len(found)
             for kind, (_, secret) in found.items():
                 if secret in text:
                     at = text.index(secret)
                     part.fault(way, f"{kind}: …{text[max(0, at - 60) : at]!r}")
-        part.note(f"{len(found)} kinds in {ways} ways")
+        for way in ("prompts", "hook", "block", "command", "json", "tool", "written", "file"):
+            part.expect(masked[way] > 0, way, "no secret was masked there, so nothing was shown")
+        part.note(f"{len(found)} kinds in {ways} ways, masked in {dict(masked)}")
     return part

@@ -45,7 +45,7 @@ def index_for_start(home: str, module: Hooks, what: HookEvent, folder: str) -> s
         mark = os.path.join(folder, KEPT)
         if _take(mark):
             return start_text(index, module.NAME, what.session_id, time.time())[0] if index.lines else ""
-        if time.time() - os.stat(mark).st_mtime < SAME_START:
+        if abs(time.time() - os.stat(mark).st_mtime) < SAME_START:
             return ""  # registered twice
     return _news(index, module.NAME, what.session_id, folder)
 

@@ -83,7 +83,7 @@ def freeze(folder: str, now: float) -> list[str] | None:
     """
     due = os.path.join(folder, DUE)
     try:
-        if now - os.stat(due).st_mtime > DUE_SECONDS:
+        if abs(now - os.stat(due).st_mtime) > DUE_SECONDS:
             remove(due)
         else:
             _move(due, os.path.join(folder, CURRENT), now)
@@ -178,7 +178,7 @@ def begin_making(folder: str, now: float) -> bool:
     it may just have been finished. ``end_making`` must follow."""
     path = os.path.join(folder, MAKING)
     try:
-        if now - os.stat(path).st_mtime > MAKING_SECONDS:
+        if abs(now - os.stat(path).st_mtime) > MAKING_SECONDS:  # a clock may have been set back since
             remove(path)
     except OSError:
         pass  # nobody makes one

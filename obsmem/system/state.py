@@ -54,7 +54,7 @@ def read_state(folder: str) -> State:
             int(values.get(b"read", b"0")),
             float(values[b"rate"]) if b"rate" in values else DEFAULT_RATE,
             int(values[b"after"]) if b"after" in values else DEFAULT_AFTER,
-            values.get(b"off") == b"1" and time.time() - os.stat(path).st_mtime < OFF_SECONDS,
+            values.get(b"off") == b"1" and abs(time.time() - os.stat(path).st_mtime) < OFF_SECONDS,
         )
     except (ValueError, OSError):
         return State()
