@@ -51,9 +51,10 @@ def facts_of(case: Case) -> list[Fact]:
 def _files(case: Case) -> Iterator[Fact]:
     edited: dict[str, int] = {}
     read: dict[str, int] = {}
+    failed = {event.call for event in case.known if event.kind == "result" and event.failed}
     for event in case.known:
         path = event.given.get("file_path") or event.given.get("notebook_path")
-        if event.kind == "call" and isinstance(path, str):
+        if event.kind == "call" and isinstance(path, str) and event.call not in failed:
             (edited if event.tool in EDITORS else read if event.tool == "Read" else {})[path] = event.line
     for path, line in edited.items():
         yield Fact("edited", "files that were edited", short_path(path, case.repository), line)

@@ -15,8 +15,11 @@ SENTENCE_LIMIT = 240  # characters: what is longer tells more than one thing
 LINES_SEARCHED = 40
 CLAIMS_KEPT = 12  # of one instruction
 
-# A value: quoted, a path or an address, or a word that has a digit in it.
-_VALUE = r"""(?:`[^`\n]{1,80}`|"[^"\n]{1,80}"|'[^'\n]{2,80}'|https?://\S+|[\w.-]*(?:/[\w.-]+)+/?|[\w.:-]*\d[\w.:-]*)"""
+# A value: quoted, a path or an address, a word that has a digit in it, or one that is spelt as no word of a language is.
+_VALUE = (
+    r"""(?:`[^`\n]{1,80}`|"[^"\n]{1,80}"|'[^'\n]{2,80}'|https?://\S+|[\w.-]*(?:/[\w.-]+)+/?|[\w.:-]*\d[\w.:-]*|\w+_\w+"""
+    r"""|(?=\w{6})\w*(?i:[bcdfghjklmnpqrstvwxz]{4})\w*)(?![\w-])"""
+)
 # What it is given to: one to four words, the last of them a noun by its place.
 _THING = r"(?:[A-Za-z][\w-]*\s+){0,3}[A-Za-z][\w-]*"
 _DETERMINER = r"(?:the|a|an|our|your|my|its|this|that)\s+"

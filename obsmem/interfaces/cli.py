@@ -1,10 +1,9 @@
 """The command line: one parser, one table from command to function, one place where failures become sentences.
 
 Commands: install, uninstall, setup, doctor · replay, try, demo, ingest, sync · recall, sessions, show, notes, block,
-status, statusline, context, stats, usage, config · search, get, around, tool, timeline, file, reduce · handoff, rotate, resume, run, export, import,
-remote ·
-pin, unpin, pins, note · fork · explain · report · mcp · forget, fsck, index, hooks, maintain. ``hook`` is not here: it never loads this
-module.
+status, statusline, context, stats, usage, config · search, get, around, tool, timeline, file, reduce · handoff, rotate,
+resume, run, export, import, remote · pin, unpin, pins, note · fork · explain · report, bench · mcp · forget, fsck, index,
+hooks, maintain. ``hook`` is not here: it never loads this module.
 """
 
 from __future__ import annotations
@@ -19,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from obsmem import __version__
 from obsmem.core.errors import ObsmemError
 from obsmem.interfaces.arguments_agent import add_serving
+from obsmem.interfaces.arguments_bench import add_benching
 from obsmem.interfaces.arguments_context import add_measuring
 from obsmem.interfaces.arguments_explain import add_explaining, add_policy
 from obsmem.interfaces.arguments_export import add_export
@@ -370,7 +370,7 @@ def _add_care(commands: Commands, _: Add) -> None:
 # Every group of commands, in the order of the help; and the commands that agents call often, each with its own group.
 _ALL = (
     _add_installing, _add_reading, _add_recall, _add_showing, add_search, add_looking, add_windows, add_run, add_export, _add_care,
-    add_fixing, add_forking, add_reducing, add_explaining, add_reporting, add_measuring, add_serving,
+    add_fixing, add_forking, add_reducing, add_explaining, add_reporting, add_measuring, add_benching, add_serving,
 )  # fmt: skip
 _OFTEN = {
     "recall": (_add_recall,), "search": (add_search,), "maintain": (_add_care,),

@@ -17,6 +17,8 @@ from obsmem.core.model import Card, Fact
         ("Change of plan: we go with xy7z for the release code.", {"release", "code"}, "xy7z"),
         ("Ops moved us over to xy7z; that is what the release code has to be.", {"release", "code"}, "xy7z"),
         ("Set the retry limit to 5", {"retry", "limit"}, "5"),
+        ("We go with feuwavtdp for the report folder.", {"report", "folder"}, "feuwavtdp"),
+        ("Rename: the id column is tracking_ref now.", {"id", "column"}, "tracking_ref"),
         ("Forget the release code, nobody needs it any more.", {"release", "code"}, ""),
         ("We no longer need the report folder.", {"report", "folder"}, ""),
     ],
