@@ -39,7 +39,7 @@ def main(words: Sequence[str] | None = None) -> int:
         other = next((one for one in [*wanted[number:], *wanted] if one.session != case.session), case)
         results.append(_measure(case, other, frequency, sessions, options, halves[case.session], seed))
     print("\r", end="", file=sys.stderr)
-    report = {"budget": options.budget, "half": options.half, "seed": seed, "cases": results}
+    report: dict[str, Any] = {"budget": options.budget, "half": options.half, "seed": seed, "cases": results}
     for half in ("development", "held-out"):
         found = [one for one in results if one["half"] == half]
         if found:
@@ -48,6 +48,7 @@ def main(words: Sequence[str] | None = None) -> int:
                 found,
                 options.budget,
             )
+            report.setdefault("summary", {})[half] = _summary(found)
     if options.out:
         Path(options.out).write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
     return 0
@@ -158,6 +159,47 @@ def _rounds(case: Case, known: Sequence[Fact], budget: int) -> list[dict[str, fl
     return found
 
 
+def _summary(results: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """What the tables print, in percent with one place: a document may quote these and no others."""
+    rows = {
+        name: {kind: value for kind in CLASSES if (value := _cell(results, name, kind)) != "-"}
+        for name in results[0]["arms"]
+    }
+    for count in results[0]["calls"]:
+        found = [one["calls"][count] for one in results]
+        rows[f"B7 + {count} calls"] = {
+            kind: f"{100 * judge.mean([one[kind] for one in found if kind in one]):.1f}" for kind in CLASSES
+        }
+    questions = sum(one["search"]["questions"] for one in results)
+    search = {
+        name: f"{100 * sum(one['search'][name] * one['search']['questions'] for one in results) / max(1, questions):.1f}"
+        for name in ("hit@1", "hit@5")
+    }
+    plants_shown = {
+        name: f"{100 * judge.mean([one['plants'][name] for one in results]):.1f}"
+        for name in ("right", "stale", "asserted")
+    }
+    return {
+        "compactions": len(results), "sessions": len({one["session"] for one in results}), "arms": rows,
+        "differences": _differences(results), "search": {"questions": questions, **search}, "plants": plants_shown,
+    }  # fmt: skip
+
+
+def _differences(results: Sequence[dict[str, Any]]) -> dict[str, str]:
+    """Native and ours together minus native alone, paired by session, with the 95 % interval, by class."""
+    found = {}
+    for kind in CLASSES:
+        pairs: dict[str, list[float]] = defaultdict(list)
+        for one in results:
+            ours, other = one["arms"]["B7 native + ours"]["shares"], one["arms"]["B4 native"]["shares"]
+            if kind in ours:
+                pairs[one["session"]].append(ours[kind] - other[kind])
+        if pairs:
+            whole, low, high = judge.interval(pairs)
+            found[kind] = f"{100 * whole:+.1f} [{100 * low:+.1f}, {100 * high:+.1f}] over {len(pairs)} sessions"
+    return found
+
+
 def _print(title: str, results: Sequence[dict[str, Any]], budget: int) -> None:
     print(f"\n{title}; share of facts held, in percent; budget {budget} tokens (the evaluator's)")
     head = f"{'':<22}{'tokens':>8}" + "".join(f"{_short(kind):>13}" for kind in CLASSES)
@@ -201,17 +243,8 @@ def _print(title: str, results: Sequence[dict[str, Any]], budget: int) -> None:
 
 
 def _print_differences(results: Sequence[dict[str, Any]]) -> None:
-    for kind in CLASSES:
-        pairs: dict[str, list[float]] = defaultdict(list)
-        for one in results:
-            ours, other = one["arms"]["B7 native + ours"]["shares"], one["arms"]["B4 native"]["shares"]
-            if kind in ours:
-                pairs[one["session"]].append(ours[kind] - other[kind])
-        if pairs:
-            whole, low, high = judge.interval(pairs)
-            print(
-                f"native + ours minus native, {kind}: {100 * whole:+.1f} [{100 * low:+.1f}, {100 * high:+.1f}] over {len(pairs)} sessions"
-            )
+    for kind, said in _differences(results).items():
+        print(f"native + ours minus native, {kind}: {said}")
 
 
 def _cell(results: Sequence[dict[str, Any]], name: str, kind: str) -> str:
