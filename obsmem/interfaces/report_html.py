@@ -18,13 +18,14 @@ from typing import Any, NamedTuple
 from obsmem import __version__
 from obsmem.core.clock import Clock
 from obsmem.core.model import RELEVANCES
+from obsmem.core.tokens import clip_characters
 from obsmem.interfaces.report import many, size
 from obsmem.interfaces.report_chart import draw
 from obsmem.memory.recall import VOICES
 from obsmem.store.memory import WorkerCall
 from obsmem.tasks.report_data import Report, Turn
 from obsmem.tasks.report_data_compactions import BEGINNING, MOST_RENDERED, NOTES, Crossing
-from obsmem.tasks.report_data_entries import Columns, Piece, pack, pieces
+from obsmem.tasks.report_data_entries import Columns, pack, pieces
 from obsmem.tasks.report_data_words import clean_text
 from obsmem.tasks.store import Store
 
@@ -47,6 +48,12 @@ TRIGGERS = {
     "manual": "somebody asked for it",
     "": "nobody said how it came about",
 }
+_FIXED: Mapping[str, Any] = {
+    "generator": GENERATOR, "version": __version__, "voices": VOICES, "entry_filters": ENTRY_FILTERS,
+    "groundings": GROUNDINGS, "block_sources": BLOCK_SOURCES, "triggers": TRIGGERS, "beginning": BEGINNING,
+    "most_rendered": MOST_RENDERED, "notes_kind": NOTES,
+}  # fmt: skip
+TITLE = 90  # characters of the first words, where a session has no name
 _ASIDE = ("routine", "first_at", "first_seq")
 
 
@@ -83,53 +90,54 @@ class Step(NamedTuple):
 
 def page(store: Store, report: Report, clock: Clock) -> Iterator[str]:
     """The page, piece by piece."""
-    environment = _environment(store, clock)
     columns = Columns()
     cited = [id_ for one in report.notes for id_ in one.note.entry_ids]
-    style, early, scripts = _own("style.css"), _own(EARLY), [_own(name) for name in SCRIPTS]
-    arrivals = _arrivals(report)
+    values = {
+        **_FIXED,
+        **_look(),
+        **_told(report),
+        "chart": draw(report, clock),
+        "pieces": pieces(store, report.stored, cited, columns),
+        "columns": lambda: pack(columns.value()),  # called behind the last piece
+        "now": int(time.time() * 1000),
+    }
+    yield from _environment(store, clock).get_template("page.html").generate(values)
+
+
+def _look() -> dict[str, Any]:
+    """Style and scripts, and the rules that let these alone work."""
     from markupsafe import Markup
 
-    values: dict[str, Any] = {
-        "report": report,
-        "session": report.stored.session,
-        "title": report.name or f"Session {report.stored.session.handle}",
-        "policy": Markup(policy(style, [early, *scripts])),
-        "early": Markup(early),
-        "generator": GENERATOR,
-        "version": __version__,
+    style, early, scripts = _own("style.css"), _own(EARLY), [_own(name) for name in SCRIPTS]
+    return {
         "style": Markup(style),
+        "early": Markup(early),
         "scripts": [Markup(one) for one in scripts],
-        "now": int(time.time() * 1000),
+        "policy": Markup(policy(style, [early, *scripts])),
+    }
+
+
+def _told(report: Report) -> dict[str, Any]:
+    """What the templates tell of a report."""
+    session, moments, arrivals = report.stored.session, report.moments, _arrivals(report)
+    first = next((turn.words for turn in report.turns if turn.words), "")
+    return {
+        "report": report,
+        "session": session,
+        "title": report.name or clip_characters(first, TITLE) or f"Session {session.handle}",
+        "began": session.started_at or (moments[0][1] if moments else 0),
+        "ended": moments[-1][1] if moments else report.stored.updated_at,
         "entries": report.stored.last_seq + 1,
+        "occupancy": report.occupancy,
         "tabs": _tabs(report),
         "tiles": _tiles(report),
-        "chart": draw(report, clock),
         "story": _story(report),
-        "occupancy": report.occupancy,
-        "entry_filters": ENTRY_FILTERS,
         "note_filters": _note_filters(report),
-        "voices": VOICES,
-        "groundings": GROUNDINGS,
-        "beginning": BEGINNING,
-        "most_rendered": MOST_RENDERED,
-        "notes_kind": NOTES,
-        "triggers": TRIGGERS,
-        "began": report.stored.session.started_at or (report.moments[0][1] if report.moments else 0),
-        "ended": report.moments[-1][1] if report.moments else report.stored.updated_at,
-        "block_sources": BLOCK_SOURCES,
         "block_tables": _block_tables(report),
         "call_sums": _call_sums(report.calls),
-        "pieces": _pieces(store, report, cited, columns),
-        "columns": lambda: pack(columns.value()),
         "arrivals": arrivals,
-        "marks": pack({f"{report.stored.session.handle}.{one.seq}": f"{one.parts} of block {one.delivery}" for one in arrivals}),
-    }  # fmt: skip
-    yield from environment.get_template("page.html").generate(values)
-
-
-def _pieces(store: Store, report: Report, cited: list[str], columns: Columns) -> Iterator[Piece]:
-    return pieces(store, report.stored, cited, columns)
+        "marks": pack({f"{session.handle}.{one.seq}": f"{one.parts} of block {one.delivery}" for one in arrivals}),
+    }
 
 
 def policy(style: str, scripts: list[str]) -> str:

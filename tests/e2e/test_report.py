@@ -269,6 +269,10 @@ def test_every_width_holds_the_page_in_light_and_dark(page: Page, width: int, da
         browser.run(f"showTab({json.dumps(name)})")
         browser.run("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
         assert browser.run("document.documentElement.scrollWidth <= innerWidth"), name
+    browser.run("openNote(document.querySelector('#note-cards .note'), false)")
+    browser.wait("!document.querySelector('#source').hidden")
+    assert browser.run("document.querySelector('#source').scrollWidth <= document.querySelector('#source').clientWidth")
+    assert browser.run("document.documentElement.scrollWidth <= innerWidth")
     ink, paper = browser.run(
         "['color', 'backgroundColor'].map((one) => getComputedStyle(document.body)[one].match(/\\d+/g).slice(0, 3).reduce((a, b) => a + +b, 0))"
     )
