@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from bench import corpus, facts
-from bench.large import NAME, _append, _records
+from bench.large import NAME, append, records
 from tests.e2e import browser
 
 MB = 1_000_000
@@ -42,7 +42,7 @@ def measure(paths: list[str], size: int) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
         path, page = os.path.join(folder, "t", f"{NAME}.jsonl"), os.path.join(folder, "page.html")
         os.mkdir(os.path.dirname(path))
-        _append(path, _records(samples), size)
+        append(path, records(samples), size)
         environment = {**os.environ, "OBSERVATIONAL_MEMORY_HOME": os.path.join(folder, "home")}
         environment |= {
             "OBSERVATIONAL_MEMORY_CONFIG": os.path.join(folder, "none.yaml"),
