@@ -7,6 +7,7 @@ import random
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 
 from bench import facts
 from bench.faults import attacks, disks, fuzz, kills, process, shim, surroundings, transcripts
@@ -18,6 +19,7 @@ PARTS: dict[str, Run] = {
     "hook-kills": kills.enumerate_hook_kills,
     "instants": kills.kill_at_instants,
     "full": disks.full_disk,
+    "no-process": disks.no_process,
     "small": disks.small_disk,
     "read-only": disks.read_only,
     "locked": disks.locked,
@@ -32,6 +34,12 @@ PARTS: dict[str, Run] = {
     "secrets": attacks.planted,
     "surroundings": surroundings.odd_surroundings,
     "storm": surroundings.many_hooks,
+}
+
+# What is longer with ``--long``: an hour for each reader, and a death at every write, too.
+LONG: dict[str, Run] = {
+    "kills": partial(kills.enumerate_kills, kinds=shim.STEPS | shim.WRITE),
+    "fuzz": partial(fuzz.fuzz, seconds=fuzz.LONG_SECONDS),
 }
 
 
@@ -54,7 +62,8 @@ def main() -> int:
     done: dict[str, Part] = {}
     for name in options.part or PARTS:
         started = time.monotonic()
-        part = PARTS[name](options.quick, random.Random(f"{options.seed} {name}"))
+        run = (LONG if options.long else {}).get(name, PARTS[name])
+        part = run(options.quick, random.Random(f"{options.seed} {name}"))
         part.seconds = time.monotonic() - started
         done[name] = part
         what = f"skipped: {part.skipped}" if part.skipped else f"{part.tried:7d} tried {len(part.faults):5d} violations"

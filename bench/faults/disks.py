@@ -6,6 +6,7 @@ print nothing wrong and end with 0, and commands say one sentence.
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import shutil
@@ -124,19 +125,63 @@ def full_disk(quick: bool, chance: random.Random) -> Part:
     return part
 
 
+def no_process(quick: bool, chance: random.Random) -> Part:
+    """No process can be started, from the first or at the n-th: hooks stay silent, and a compaction loses nothing by it."""
+    part = Part("no process can be started")
+    if not shim.available():
+        return part.skip("no C compiler, or not Linux")
+    script = [{"kind": "scripted", "path": "/nonexistent"}, {"kind": "command", "run": ["true"]}]
+    with Place() as place:
+        ready(place)
+        place.settings["WORKERS"] = json.dumps(script)
+        wanted = undisturbed(place)
+        for number in range(1, 4):
+            for mode in (shim.FULL_FROM, shim.FULL_ONCE):
+                arm = Arm(shim.SPAWN, mode, number)
+                place.restore("before")
+                where = f"{'from' if mode == shim.FULL_FROM else 'at'} start {number}"
+                good_command(part, f"{where}, before a compaction", place.maintain("--before-compact", arm=arm))
+                for sentence in covered(place):
+                    part.fault(f"{where}, before a compaction", sentence)
+                for event, payload in HOOKS:
+                    ended = place.hook(event, place.payload(payload), "--part", "1/4", arm=arm)
+                    good_hook(part, f"{where}, hook {payload}", ended)
+                until_quiet(place.home)
+                recovered(part, place, where, wanted)
+    return part
+
+
+def covered(place: Place) -> list[str]:
+    """Sessions of which something is neither observed nor a gap."""
+
+    def find() -> list[str]:
+        from obsmem.tasks.store import open_store
+
+        with open_store(place.home) as store:
+            return [
+                f"{one.session.handle}: {tokens} tokens are neither observed nor a gap"
+                for one in store.archive.sessions()
+                if (tokens := store.archive.observable_tokens(one.no, store.memory.covered_to(one.session.handle)))
+            ]
+
+    return process.ask(find, place.environment)
+
+
 def small_disk(quick: bool, chance: random.Random) -> Part:
     """A real file system of too few pages, then a larger one: mounted in memory, by root only."""
     part = Part("file system too small")
     with Place() as place:
         ready(place)
         wanted = undisturbed(place)
-        for pages in range(0, 260, 52 if quick else 8):
+        for pages in range(0, 120, 12 if quick else 1):
             place.restore("before")
             with _mounted(place.home, pages) as mounted:
                 if not mounted:
                     return part.skip("mounting is not allowed here")
                 where = f"{pages} pages free"
                 good_command(part, where, place.maintain())
+                good_command(part, f"{where}, to the last byte", place.maintain_to_the_last_byte("--before-compact"))
+                good_command(part, f"{where}, once more", place.maintain_to_the_last_byte())
                 all_hooks(part, place, where)
                 _remount(place.home, 1 << 28)
                 recovered(part, place, where, wanted)

@@ -84,6 +84,18 @@ class Place:
         work = process.command(*words, *more)
         return process.run(work, self.environment, arm=arm, kill_after=kill_after)
 
+    def maintain_to_the_last_byte(self, *more: str) -> Ended:
+        """Run the maintainer where it does not look how much space is left before it begins."""
+        words = ("maintain", HARNESS, "--transcript", self.transcript, "--session", SESSION, "--cwd", self.project)
+
+        def work() -> int | None:
+            from obsmem.tasks import maintain
+
+            maintain.LOWEST_DISK = 0
+            return process.command(*words, *more)()
+
+        return process.run(work, self.environment)
+
     def hook(self, event: str, payload: bytes, *more: str, arm: Arm | None = None) -> Ended:
         """Run a hook to its end."""
         return process.run(process.hook(HARNESS, event, *more), self.environment, given=payload, arm=arm)

@@ -74,9 +74,13 @@ def _ask_workers(store: Store, stored: StoredSession, seconds: float) -> None:
         "--seconds",
         str(seconds),
     ]
-    status = process.run(store.home, installed_script(), arguments, seconds)
-    if status != 0:
+    status: int | None = None
+    try:
+        status = process.run(store.home, installed_script(), arguments, seconds)
         outcome = "workers-killed" if status is None else f"workers-exit-{status}"
+    except OSError as error:  # no process can be started (a limit, no memory): the rest goes on without workers
+        outcome = f"workers-{type(error).__name__}"
+    if status != 0:
         log.write(store.home, "maintain", harness=session.harness, outcome=outcome)
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from obsmem.system.process import INTERPRETER_FILE
 from obsmem.tasks.drain import NO_TIME, drain, skip_oldest
 from obsmem.tasks.observe import run_passes
 from obsmem.workers import extractive
@@ -67,3 +69,17 @@ def test_what_is_skipped_leaves_at_most_so_much_and_at_least_the_last_entry(most
         assert skipped == (most < 10**9) == (covered >= 0)
         assert left and left[-1] == rows[-1]
         assert sum(row.tokens for row in left) <= max(most, rows[-1].tokens) or not skipped
+
+
+@pytest.mark.skipif(os.name != "posix", reason="a file that may not be executed is a thing of POSIX systems")
+def test_where_no_process_can_be_started_for_the_workers_nothing_is_left_unobserved(tmp_path: Path) -> None:
+    path = long_talk(6).write(tmp_path)
+    with opened(workers=[{"kind": "command", "run": ["/bin/true"]}]) as store:
+        stored = session_of(store, path)
+        refused = tmp_path / "python"
+        refused.write_text("", encoding="utf-8")
+        Path(store.home, INTERPRETER_FILE).write_text(str(refused), encoding="utf-8")
+        drain(store, stored, utc, time.monotonic() + 10.0, workers=True)
+        check_coverage(store, stored)
+        assert {call.worker for call in store.memory.calls(stored.session.handle)} == {"extractive"}
+        assert "outcome=workers-PermissionError" in Path(store.home, "log.txt").read_text(encoding="utf-8")
