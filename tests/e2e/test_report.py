@@ -289,6 +289,22 @@ def test_paper_gets_every_part_but_what_only_works_on_a_screen(page: Page) -> No
     assert shown_parts == {"timeline", "entries", "notes", "compactions", "block", "work"}
 
 
+def test_without_scripts_everything_is_there_but_entries_search_and_filters(page: Page) -> None:
+    browser = page.browser
+    browser.call("Emulation.setScriptExecutionDisabled", value=True)
+    try:
+        browser.call("Page.navigate", url=page.path.as_uri() + "?plain")
+        browser.wait("location.search === '?plain' && document.readyState === 'complete'")
+        seen = browser.run(
+            "Array.from(document.querySelectorAll('[role=tabpanel], #tabs, .search, .filters, noscript p'), (one) => [one.id || one.className, one.getClientRects().length > 0])"
+        )
+    finally:
+        browser.call("Emulation.setScriptExecutionDisabled", value=False)
+    assert {name for name, visible in seen if visible} == {
+        "timeline", "entries", "notes", "compactions", "block", "work", "banner",
+    }  # fmt: skip
+
+
 def test_a_long_entry_is_shown_in_steps_from_what_was_looked_for(chromium: Browser, home: Path) -> None:
     talk = Talk()
     talk.user("begin " + "x" * 500_000 + " the Needle itself " + "y" * 300_000 + " end")
