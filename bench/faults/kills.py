@@ -33,6 +33,7 @@ class Scene(NamedTuple):
     prepare: Callable[[Place], None]
     act: Act
     same: bool = True
+    harness: str = HARNESS
 
 
 def _maintain(*more: str) -> Act:
@@ -102,6 +103,8 @@ SCENES = (
     Scene("before a compaction", _grown, _maintain("--before-compact", "--announced", "auto:24000/200000"), same=False),
     Scene("migration of the first version's store", older, _maintain()),
     Scene("session ended", _compacted, _maintain("--ended"), same=False),
+    Scene("maintainer, codex", _grown, _maintain(), harness="codex"),
+    Scene("maintainer, cursor", _grown, _maintain(), harness="cursor"),
 )
 HOOKS = (
     Scene("Stop", _grown, _hook("Stop", "Stop"), same=False),
@@ -141,7 +144,7 @@ def enumerate_hook_kills(quick: bool, chance: random.Random) -> Part:
 
 
 def _kill_scene(part: Part, scene: Scene, kinds: int, most: int) -> None:
-    with Place() as place:
+    with Place(harness=scene.harness) as place:
         scene.prepare(place)
         until_quiet(place.home)
         place.keep("before")

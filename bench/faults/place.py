@@ -20,8 +20,13 @@ from bench.faults.process import Arm, Ended
 from obsmem.system.paths import HOME_VARIABLE, session_folder
 
 HARNESS = "claude-code"
-DEMO = PROJECT / "fixtures" / "demo" / HARNESS / "session.jsonl"
 SESSION = "5d0c7f6e-3a41-4b8e-9c1d-72e5a90b4f16"
+# Harness -> the session of its demo, and the name of that session's transcript.
+DEMOS = {
+    HARNESS: (SESSION, f"{SESSION}.jsonl"),
+    "codex": ("019d6c41-7f02-7a53-b1de-5c90e2f4a816", "rollout-2026-04-08T13-20-06-019d6c41-7f02-7a53-b1de-5c90e2f4a816.jsonl"),
+    "cursor": ("c0ffee00-0000-4000-8000-000000000001", "c0ffee00-0000-4000-8000-000000000001.jsonl"),
+}  # fmt: skip
 SETTINGS = {
     "OBSERVE_AFTER_TOKENS": "400",
     "CHUNK_MAX_TOKENS": "500",
@@ -33,16 +38,19 @@ SETTINGS = {
 class Place:
     """One session on one machine. Close it: everything in it goes."""
 
-    def __init__(self, name: str = "home", under: str = "") -> None:
+    def __init__(self, name: str = "home", under: str = "", harness: str = HARNESS) -> None:
         memory = "/dev/shm" if os.path.isdir("/dev/shm") else None
         self.root = tempfile.mkdtemp(prefix="faults-", dir=under or memory)
         self.folder = os.path.join(self.root, name)
         self.home = os.path.join(self.folder, "data")
         self.project = os.path.join(self.folder, "project")
-        self.transcript = os.path.join(self.folder, "transcripts", f"{SESSION}.jsonl")
+        self.harness = harness
+        self.session, file = DEMOS[harness]
+        self.transcript = os.path.join(self.folder, "transcripts", file)
         os.makedirs(self.project)
         os.makedirs(os.path.dirname(self.transcript))
-        self.lines = [line + b"\n" for line in DEMO.read_bytes().split(b"\n") if line]
+        (demo,) = (PROJECT / "fixtures" / "demo" / harness).iterdir()
+        self.lines = [line + b"\n" for line in demo.read_bytes().split(b"\n") if line]
         self.settings = dict(SETTINGS)
 
     @property
@@ -57,7 +65,7 @@ class Place:
     @property
     def small(self) -> str:
         """The session's folder of small files."""
-        return session_folder(self.home, HARNESS, self.transcript, SESSION)
+        return session_folder(self.home, self.harness, self.transcript, self.session)
 
     def grow(self, lines: int) -> None:
         """Let the transcript have so many lines."""
@@ -80,13 +88,31 @@ class Place:
 
     def maintain(self, *more: str, arm: Arm | None = None, kill_after: float = 0.0) -> Ended:
         """Run the maintainer to its end."""
-        words = ("maintain", HARNESS, "--transcript", self.transcript, "--session", SESSION, "--cwd", self.project)
+        words = (
+            "maintain",
+            self.harness,
+            "--transcript",
+            self.transcript,
+            "--session",
+            self.session,
+            "--cwd",
+            self.project,
+        )
         work = process.command(*words, *more)
         return process.run(work, self.environment, arm=arm, kill_after=kill_after)
 
     def maintain_to_the_last_byte(self, *more: str) -> Ended:
         """Run the maintainer where it does not look how much space is left before it begins."""
-        words = ("maintain", HARNESS, "--transcript", self.transcript, "--session", SESSION, "--cwd", self.project)
+        words = (
+            "maintain",
+            self.harness,
+            "--transcript",
+            self.transcript,
+            "--session",
+            self.session,
+            "--cwd",
+            self.project,
+        )
 
         def work() -> int | None:
             from obsmem.tasks import maintain
@@ -98,7 +124,7 @@ class Place:
 
     def hook(self, event: str, payload: bytes, *more: str, arm: Arm | None = None) -> Ended:
         """Run a hook to its end."""
-        return process.run(process.hook(HARNESS, event, *more), self.environment, given=payload, arm=arm)
+        return process.run(process.hook(self.harness, event, *more), self.environment, given=payload, arm=arm)
 
     def command(self, *words: str, arm: Arm | None = None) -> Ended:
         """Run a command to its end."""
@@ -110,7 +136,7 @@ class Place:
 
     def hook_command(self, event: str, *more: str) -> list[str]:
         """How a harness calls a hook."""
-        return [sys.executable, "-I", "-S", process.SCRIPT, "hook", HARNESS, event, *more]
+        return [sys.executable, "-I", "-S", process.SCRIPT, "hook", self.harness, event, *more]
 
     def close(self) -> None:
         """Remove everything."""
