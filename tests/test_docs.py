@@ -27,6 +27,7 @@ from obsmem.system import (
     focus,
     indexfile,
     launcher,
+    leftovers,
     log,
     notice,
     paths,
@@ -60,7 +61,7 @@ PLUGIN_SERVER = {"command": "python3", "args": ["${CLAUDE_PLUGIN_ROOT}/observati
 PLACES = (
     store.ARCHIVE, store.MEMORY, store.INDEX, "backups", "sessions", "locks", seats.WAITING, "key", process.INTERPRETER_FILE, launcher.LAUNCHER,
     launcher.RECALL, launcher.SERVER, skill_files.RECORD, config_files.FOLDER, rule_files.RECORD, environment.ENVIRONMENT, notice.WELCOME, notice.LACKS_PACKAGES,
-    state.OFF_FILE, "log.txt", indexfile.FOLDER, shortening.SETTINGS_FILE, shortening.VIEW_FOLDER,
+    state.OFF_FILE, "log.txt", indexfile.FOLDER, shortening.SETTINGS_FILE, shortening.VIEW_FOLDER, leftovers.MARK,
 )  # fmt: skip
 SESSION_FILES = (
     state.STATE_FILE,
