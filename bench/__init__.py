@@ -1,5 +1,6 @@
 """Benches: they measure and print, and assert nothing. None is needed to use the program.
 
+``python -m bench.limits``  all of what is waited and paid for beside the machine's limits in one run, with pictures of growth.
 ``python -m bench.speed``   how fast transcripts are read, archived, indexed and observed, as a share of what parsing
                             their JSON alone costs; bytes on disk for each byte of transcript; memory for a huge file.
 ``python -m bench.hook``    what the hooks that every turn waits for cost above one bare interpreter start, what they
