@@ -29,6 +29,7 @@ PARTS: dict[str, Run] = {
     "clocks": transcripts.clocks,
     "workers": transcripts.workers,
     "fuzz": fuzz.fuzz,
+    "payloads": fuzz.payloads,
     "questions": fuzz.questions,
     "hostile": attacks.hostile,
     "secrets": attacks.planted,

@@ -283,3 +283,43 @@ def _ask_many(home: str, seed: int, tries: int) -> list[tuple[str, str]]:
             finally:
                 signal.alarm(0)
     return wrong
+
+
+ODD_PAYLOADS = (
+    b"", b"{", b"[]", b"7", b"null", b"\x00" * 50, b"\xff\xfe\x00", b"[" * 100_000, b'{"a":' * 50_000, b'{"session_id": "' + b"x" * (17 << 20),
+    b'{"session_id": 7, "transcript_path": [], "cwd": {}}', b'{"transcript_path": "/dev/zero", "cwd": "/"}',
+    b'{"transcript_path": "/proc/self/mem", "session_id": "../../x"}', b'{"transcript_path": "\\u0000", "cwd": "\\u0000"}',
+    b'{"transcript_path": "\\ud800", "session_id": "\\udfff", "cwd": "\\ud800"}', b"\xef\xbb\xbf{}\r\n",
+)  # fmt: skip
+
+
+def payloads(quick: bool, chance: random.Random) -> Part:
+    """Odd payloads and mutated ones, given to every hook of every harness: status 0, and nothing or JSON is printed."""
+    part = Part("odd hook payloads")
+    with Place() as place:
+        place.grow(30)
+        place.maintain("--before-compact")
+        seeds = [path.read_bytes() for path in sorted(FIXTURES.glob("*/payloads/*.json"))]
+        own = [place.payload(name) for name in ("Stop", "UserPromptSubmit", "SessionStart-compact", "PostToolUse")]
+        for name in sorted(harnesses.REGISTRY):
+            events = [harnesses.TURN_ENDS[name][0], *harnesses.load_hooks(name).EVENTS, "NoSuchEvent"]
+            given = [(event, data) for event in events for data in ODD_PAYLOADS]
+            given += [
+                (chance.choice(events), mutated(chance.choice(own + seeds), seeds, chance))
+                for _ in range(60 if quick else 3000)
+            ]
+            for event, data in given if not quick else chance.sample(given, 40):
+                ended = process.run(process.hook(name, event, "--part", "1/4"), place.environment, given=data)
+                good = ended.status == 0 and not ended.err and not ended.hung and (not ended.out or _is_json(ended.out))
+                what = f"status {ended.status}, out {ended.out[:60]!r}, err {ended.err[-200:]!r}"
+                part.expect(good, f"{name} {event} {data[:60]!r}", what)
+            process.until_quiet(place.home)
+    return part
+
+
+def _is_json(data: bytes) -> bool:
+    try:
+        json.loads(data)
+    except ValueError:
+        return False
+    return True

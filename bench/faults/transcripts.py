@@ -29,7 +29,7 @@ def mangled(quick: bool, chance: random.Random) -> Part:
     """Each thing that can happen to a transcript, at drawn places, with a maintainer after each."""
     part = Part("transcript mangled")
     ways: tuple[Callable[[Place, random.Random], str], ...] = (
-        _cut_torn, _cut_short, _rewritten, _deleted, _replaced, _garbage, _emptied, _folder,
+        _cut_torn, _cut_short, _rewritten, _deleted, _replaced, _garbage, _emptied, _folder, _pipe, _device, _loop,
     )  # fmt: skip
     for way in ways:
         for _ in range(2 if quick else 20):
@@ -41,8 +41,7 @@ def mangled(quick: bool, chance: random.Random) -> Part:
                 where = f"{way.__name__.strip('_')}: {what}"
                 good_command(part, f"{where}, maintain", place.maintain())
                 all_hooks(part, place, where)
-                if os.path.isdir(place.transcript):
-                    os.rmdir(place.transcript)
+                _remove_odd(place.transcript)
                 _kept(part, place, where, before)
                 for sentence in check(place, whole=False):
                     part.fault(where, sentence)
@@ -145,6 +144,31 @@ def _folder(place: Place, chance: random.Random) -> str:
     os.unlink(place.transcript)
     os.mkdir(place.transcript)
     return "a folder"
+
+
+def _pipe(place: Place, chance: random.Random) -> str:
+    os.unlink(place.transcript)
+    os.mkfifo(place.transcript)
+    return "a pipe that nobody writes to"
+
+
+def _device(place: Place, chance: random.Random) -> str:
+    os.unlink(place.transcript)
+    os.symlink("/dev/zero", place.transcript)
+    return "a link to a device without an end"
+
+
+def _loop(place: Place, chance: random.Random) -> str:
+    os.unlink(place.transcript)
+    os.symlink(place.transcript, place.transcript)
+    return "a link to itself"
+
+
+def _remove_odd(path: str) -> None:
+    if os.path.isdir(path):
+        os.rmdir(path)
+    elif os.path.lexists(path) and (os.path.islink(path) or not os.path.isfile(path)):
+        os.unlink(path)
 
 
 def growing(quick: bool, chance: random.Random) -> Part:

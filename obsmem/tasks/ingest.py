@@ -75,6 +75,8 @@ def ingest(
     ``final`` archives a torn last line too (it is read again if it grows). ``stop`` ends the reading *before* the
     record for which it returns True. Raises OSError if the file cannot be read.
     """
+    if not (os.path.isfile(source.path) or os.path.isdir(source.path)) and os.path.exists(source.path):
+        raise OSError(f"{source.path} is neither a file nor a folder: reading it might never end.")
     module = load(harness)
     session, parent_id = identify(module, harness, source)
     session = first_named(store, session, source)

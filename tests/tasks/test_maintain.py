@@ -249,3 +249,13 @@ def test_one_backup_a_day_is_left(tmp_path: Path) -> None:
         for _ in range(2):
             maintain(store, CLAUDE, str(path), conversation.session, "")
     assert len(os.listdir(os.path.join(data_home(), "backups"))) == 1
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="a pipe with a name is a thing of POSIX systems")
+@pytest.mark.parametrize("more", [(), ("--before-compact",)])
+def test_a_transcript_that_is_a_pipe_or_a_device_is_not_waited_for(tmp_path: Path, more: tuple[str, ...]) -> None:
+    pipe = tmp_path / "session.jsonl"
+    os.mkfifo(pipe)
+    for path in (pipe, Path("/dev/zero")):
+        assert start(path, "", *more).wait(60) == 0
+    assert "ingest harness=claude-code outcome=OSError" in Path(data_home(), "log.txt").read_text(encoding="utf-8")
