@@ -214,12 +214,14 @@ class MemoryStore(Coverage, Deliveries, Pins, Reductions, Rotations):
         rows = [(note.id, position, *parse_entry_id(name)) for position, name in enumerate(note.entry_ids)]
         self.connection.executemany("INSERT INTO note_entries VALUES(?,?,?,?)", rows)
 
-    def notes(self, session: str, up_to: int | None = None) -> list[StoredNote]:
-        """All notes of a session in the order of their stretches, dropped ones too; ``up_to`` bounds what they cite."""
+    def notes(self, session: str, up_to: int | None = None, texts: Sequence[str] | None = None) -> list[StoredNote]:
+        """All notes of a session in the order of their stretches, dropped ones too; ``up_to`` bounds what they cite, and
+        ``texts`` leaves out those that say something else."""
+        said = "" if texts is None else " AND text IN (SELECT value FROM json_each(?))"
         rows = self.connection.execute(
-            f"{_NOTE} WHERE session=? AND NOT EXISTS (SELECT 1 FROM note_entries e WHERE e.note=notes.id"
+            f"{_NOTE} WHERE session=?{said} AND NOT EXISTS (SELECT 1 FROM note_entries e WHERE e.note=notes.id"
             " AND e.session=notes.session AND e.seq>?) ORDER BY first_seq, no",
-            (session, up_to if up_to is not None else 1 << 62),
+            (session, *([] if texts is None else [json.dumps(texts)]), up_to if up_to is not None else 1 << 62),
         ).fetchall()
         return self._stored_notes(rows)
 

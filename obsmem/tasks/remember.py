@@ -6,7 +6,7 @@ copied an entry, its own copy says whether that is on its live path.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from obsmem.core.errors import NotFound
 from obsmem.core.ids import parse_entry_id
@@ -20,8 +20,11 @@ from obsmem.tasks.store import Store
 DEEPEST_LINEAGE = 20
 
 
-def remember(store: Store, stored: StoredSession, up_to: int | None = None) -> Memory:
-    """Fold everything recorded for a session (on stretches up to seq ``up_to``) into its visible memory."""
+def remember(
+    store: Store, stored: StoredSession, up_to: int | None = None, texts: Sequence[str] | None = None
+) -> Memory:
+    """Fold everything recorded for a session (on stretches up to seq ``up_to``) into its visible memory. With ``texts`` only
+    notes that say one of these: whether one of them was dropped depends on no other."""
     notes: list[Recorded] = []
     reflections: list[Reflection] = []
     drops: list[Drop] = []
@@ -31,7 +34,7 @@ def remember(store: Store, stored: StoredSession, up_to: int | None = None) -> M
     copies = store.archive.copies_of(stored.no) if stored.session.parent is not None else {}
     for _ in range(DEEPEST_LINEAGE):
         handle = current.session.handle
-        own = store.memory.notes(handle, bound)
+        own = store.memory.notes(handle, bound, texts)
         notes = [Recorded(one.note, one.recorded_at) for one in own] + notes
         reflections = [one.reflection for one in store.memory.reflections(handle, bound)] + reflections
         drops = [one.drop for one in store.memory.drops(handle, bound)] + drops

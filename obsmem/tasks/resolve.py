@@ -76,11 +76,12 @@ def _gather(store: Store, notes: list[StoredNote], reflections: list[StoredRefle
     supports = [id_ for one in reflections for id_ in one.reflection.note_ids]
     known = {one.note.id: one for one in [*notes, *store.memory.notes_by_id(supports)]}
     sessions = {one.session for one in known.values()}
+    said = sorted({one.note.text for one in known.values()})
     dropped: dict[str, str] = {}
     for handle in sessions | {one.session for one in reflections}:
         reasons = {id_: one.drop.why for one in store.memory.drops(handle) for id_ in one.drop.note_ids}
         try:
-            hidden = remember(store, store.archive.by_handle(handle)).dropped
+            hidden = remember(store, store.archive.by_handle(handle), texts=said).dropped
         except NotFound:  # the archive was lost: the note is there all the same
             hidden = frozenset(reasons)
         dropped.update({id_: reasons.get(id_, "") for id_ in hidden})
