@@ -12,6 +12,7 @@ from xml.sax.saxutils import escape
 
 WIDTH, HEIGHT = 760, 380
 LEFT, RIGHT, TOP, BOTTOM = 64, 212, 62, 52  # margins; names of curves stand in the right one
+MOST_BANDS = 2  # of intervals in one picture: more hide each other
 APART = 17  # pixels between the names of two curves
 LIGHT = ("#1b5e9c", "#b4460f", "#2e7d4f", "#7a3e9d", "#8a6d00", "#b3265e")
 DARK = ("#7db8ef", "#f0996a", "#7fcf9f", "#c79be6", "#d9bd5b", "#f28ab2")
@@ -60,7 +61,9 @@ def draw(picture: Picture) -> str:
     if picture.goal is not None:
         y = _up(picture.goal, top)
         parts.append(f'<line class="goal" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>')
-        parts.append(f'<text x="{LEFT + 6}" y="{y - 5:.1f}">goal: at most {picture.goal:g}</text>')
+        parts.append(
+            f'<text x="{WIDTH - RIGHT - 4}" y="{y - 5:.1f}" text-anchor="end">goal: at most {picture.goal:g}</text>'
+        )
     ends = name_heights([_up(curve.points[-1][1], top) for curve in picture.curves])
     for number, (curve, end) in enumerate(zip(picture.curves, ends, strict=True)):
         parts.append(_curve(picture, curve, number, top, end))
@@ -118,7 +121,9 @@ def _curve(picture: Picture, curve: Curve, number: int, top: float, end: float) 
     points = [(_across(picture, x), _up(y, top), _up(low, top), _up(high, top)) for x, y, low, high in curve.points]
     line = " ".join(f"{x:.1f},{y:.1f}" for x, y, _, _ in points)
     band = [f"{x:.1f},{high:.1f}" for x, _, _, high in points] + [f"{x:.1f},{low:.1f}" for x, _, low, _ in reversed(points)]  # fmt: skip
-    parts = [f'<polygon class="band f{colour}" points="{" ".join(band)}"/>', f'<polyline class="curve s{colour}" points="{line}"/>']  # fmt: skip
+    parts = [f'<polyline class="curve s{colour}" points="{line}"/>']
+    if len(picture.curves) <= MOST_BANDS:
+        parts.insert(0, f'<polygon class="band f{colour}" points="{" ".join(band)}"/>')
     parts += [f'<circle class="f{colour}" cx="{x:.1f}" cy="{y:.1f}" r="3"/>' for x, y, _, _ in points]
     x, y = points[-1][:2]
     parts.append(f'<line class="s{colour}" opacity=".5" x1="{x + 4:.1f}" y1="{y:.1f}" x2="{WIDTH - RIGHT + 10}" y2="{end:.1f}"/>')  # fmt: skip

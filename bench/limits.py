@@ -170,7 +170,7 @@ def pictures(figures: dict[str, Any]) -> dict[str, Picture]:
     rows = figures["rows"]
     lengths = [(float(size), name) for name, size in SIZES]
     held = [(float(size), name) for name, size in HISTORIES if name in figures["history"]]
-    notes = [(float(notes), f"{notes:,}") for notes in limit_hooks.NOTES]
+    notes = [(float(place), f"{notes:,}") for place, notes in enumerate(limit_hooks.NOTES)]
     steps = figures["maintainer"]["steps"]
 
     def curve(name: str, base: str, places: Sequence[tuple[float, str]], named: Callable[[str], str]) -> Curve:
@@ -181,12 +181,12 @@ def pictures(figures: dict[str, Any]) -> dict[str, Picture]:
         return curve(name, base, places, lambda label: f"{name}, {label}")
 
     return {
-        "hooks": Picture("Hooks do not grow with the transcript", "length of the transcript", "times a bare start of the interpreter",
-                         [by_size(name, "start", lengths) for name in HOOKS], lengths, True),
-        "commands": Picture("recall and search, as the history grows", "transcripts in the archive", f"times a {LOADED}",
-                            [by_size(name, LOADED, held) for name in ("recall", "search")], held, True, 3),
-        "notes": Picture("recall and search, as the notes grow", "notes of the session", f"times a {LOADED}",
-                         [curve(name, LOADED, notes, lambda label, name=name: f"{name}, {label} notes") for name in ("recall", "search")], notes, False, 3),
+        "hooks": Picture("Hooks do not grow with the transcript", "length of the transcript", "processor time, times that of a bare start of the interpreter",
+                         [by_size(name, "start, processor", lengths) for name in HOOKS], lengths, True),
+        "commands": Picture("recall and search, as the history grows", "transcripts in the archive", f"processor time, times that of a {LOADED}",
+                            [by_size(name, f"{LOADED}, processor", held) for name in ("recall", "search")], held, True, 3),
+        "notes": Picture("recall and search, as the notes grow", "notes of the session", f"processor time, times that of a {LOADED}",
+                         [curve(name, f"{LOADED}, processor", notes, lambda label, name=name: f"{name}, {label} notes") for name in ("recall", "search")], notes, False, 3),
         "maintainer": Picture("The maintainer, as the session grows", "tokens in the session", "processor seconds for 10,000 tokens",
                               [Curve("maintainer", [(one["tokens"], *[one["processor s"]] * 3) for one in steps])],
                               [(steps[number]["tokens"], f"{round(steps[number]['tokens'], -3):,.0f}") for number in sorted({0, len(steps) // 2, len(steps) - 1})]),
