@@ -20,7 +20,7 @@ SESSION = "00000000-0000-4000-8000-000000000001"
 PYTHON = os.path.realpath(sys.executable)
 
 # What a turn-end hook may add to a bare interpreter. Every name here costs each turn of each session.
-_LIBRARY = ("__future__", "_collections_abc", "_json", "_signal", "_stat", "binascii", "genericpath", "os", "os.path", "posixpath", "stat")  # fmt: skip
+_LIBRARY = ("__future__", "_collections_abc", "_json", "_signal", "_stat", "genericpath", "os", "os.path", "posixpath", "stat")  # fmt: skip
 _LAYERS = ("obsmem", "obsmem.harnesses", "obsmem.interfaces", "obsmem.system")
 _OURS = ("interfaces.hook", "system.files", "system.log", "system.paths", "system.process", "system.seats", "system.state")  # fmt: skip
 ALLOWED = frozenset((*_LIBRARY, "observational_memory", *_LAYERS, *(f"obsmem.{name}" for name in _OURS)))

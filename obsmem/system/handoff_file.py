@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import os
 import time
-from binascii import crc32
 
 from obsmem.system.blockfile import CURRENT, HANDOFFS, write_block
 from obsmem.system.files import make_folder, read_bytes, remove, write_atomic
+from obsmem.system.paths import crc32
 
 EXPIRES_SECONDS = 86_400  # a mark that nobody came for is forgotten then
 RENEWING_SECONDS = 0.05  # a renewal takes some microseconds

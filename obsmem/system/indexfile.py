@@ -2,7 +2,7 @@
 
 Invariants: the text has at most LIMIT characters and is trimmed line by line, never inside one; it begins and ends as all
 that is ours does; where the configuration changed since the file was written, it is not believed. On the hook path:
-``os`` and ``binascii`` and our own ``files`` only.
+``os`` and our own ``files`` and ``paths`` only.
 
 Format: ``obsmem-index 1``, then lines of fields parted by tabs: ``config <path> <mtime in ns>``, ``head <text>``,
 ``since <ms> <harness> <session id> <handle> <text>``, ``<section> <handle> <text>``. ``\\x1f<ms>\\x1f`` in a text is a time, which
@@ -12,10 +12,9 @@ is given as an age.
 from __future__ import annotations
 
 import os
-from binascii import crc32
 
 from obsmem.system.files import read_bytes
-from obsmem.system.paths import safe_name
+from obsmem.system.paths import crc32, safe_name
 
 FOLDER = "workspaces"  # of the data folder: one folder a workspace
 FILE = "index"

@@ -8,11 +8,27 @@ from __future__ import annotations
 
 import os
 import sys
-from binascii import crc32  # built in; hashlib would cost a hook 13 ms
 
 APP = "observational-memory"
 HOME_VARIABLE = "OBSERVATIONAL_MEMORY_HOME"
 _SAFE = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
+
+
+# The CRC-32 of half a byte.
+_NIBBLES = (
+    0x00000000, 0x1DB71064, 0x3B6E20C8, 0x26D930AC, 0x76DC4190, 0x6B6B51F4, 0x4DB26158, 0x5005713C,
+    0xEDB88320, 0xF00F9344, 0xD6D6A3E8, 0xCB61B38C, 0x9B64C2B0, 0x86D3D2D4, 0xA00AE278, 0xBDBDF21C,
+)  # fmt: skip
+
+
+def crc32(data: bytes) -> int:
+    """The CRC-32 of some bytes. Where it is a library of its own, loading ``binascii`` takes longer than this for any path."""
+    rest = 0xFFFFFFFF
+    for byte in data:
+        rest ^= byte
+        rest = (rest >> 4) ^ _NIBBLES[rest & 15]
+        rest = (rest >> 4) ^ _NIBBLES[rest & 15]
+    return rest ^ 0xFFFFFFFF
 
 
 def data_home() -> str:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+import zlib
 
 import platformdirs
 import pytest
 
-from obsmem.system.paths import APP, data_home, safe_name, session_folder
+from obsmem.system.paths import APP, crc32, data_home, safe_name, session_folder
 
 
 @pytest.mark.parametrize("value", [None, "", "  ", "/x/share", "/x/share/"])
@@ -56,3 +57,12 @@ def test_no_name_leaves_its_folder(text: str) -> None:
     assert os.path.basename(name) == name
     assert name not in (".", "..")
     assert len(name) <= 121
+
+
+def test_the_checksum_is_crc_32() -> None:
+    for length in (0, 1, 2, 3, 64, 255, 4096):
+        data = bytes(number * 7 % 256 for number in range(length))
+        assert crc32(data) == zlib.crc32(data)
+    assert crc32(bytes(range(256)) + "/Users/jö/日本.jsonl".encode()) == zlib.crc32(
+        bytes(range(256)) + "/Users/jö/日本.jsonl".encode()
+    )
