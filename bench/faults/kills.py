@@ -21,7 +21,7 @@ from bench.faults.parts import Part
 from bench.faults.place import HARNESS, SESSION, Place
 from bench.faults.process import Arm, Ended, until_quiet
 
-FIRST, THEN, WHOLE = 24, 44, 62  # lines of the demo's transcript
+FIRST, THEN, WHOLE = 44, 64, 80  # lines of a demo's transcript
 ANSWER = json.dumps([{"text": "A worker wrote this note.", "relevance": "medium", "entry_ids": [1]}])
 Act = Callable[[Place, "Arm | None"], Ended]
 

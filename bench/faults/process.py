@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import pickle
 import signal
+import subprocess
 import sys
 import tempfile
 import time
@@ -116,6 +117,7 @@ def _be_child(
                 leave(code)
 
             os._exit = tell_and_leave  # type: ignore[assignment]
+            subprocess._USE_VFORK = False  # type: ignore[attr-defined]  # which no library can stand before
             shim.arm(*arm)
         try:
             status = int(work() or 0)
