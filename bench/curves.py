@@ -34,7 +34,8 @@ class Curve(NamedTuple):
 
 
 class Picture(NamedTuple):
-    """What a picture shows. ``ticks``: places of the horizontal axis with their names. ``log``: it grows by factors."""
+    """What a picture shows. ``ticks``: places of the horizontal axis with their names. ``log``: it grows by factors.
+    ``goal_of`` names the curve that ``goal`` is for, where it is not for all of them."""
 
     title: str
     across: str
@@ -43,6 +44,7 @@ class Picture(NamedTuple):
     ticks: Sequence[tuple[float, str]]
     log: bool = False
     goal: float | None = None
+    goal_of: str = ""
 
 
 def draw(picture: Picture) -> str:
@@ -61,9 +63,8 @@ def draw(picture: Picture) -> str:
     if picture.goal is not None:
         y = _up(picture.goal, top)
         parts.append(f'<line class="goal" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>')
-        parts.append(
-            f'<text x="{WIDTH - RIGHT - 4}" y="{y - 5:.1f}" text-anchor="end">goal: at most {picture.goal:g}</text>'
-        )
+        name = f"goal of {picture.goal_of}" if picture.goal_of else "goal"
+        parts.append(f'<text x="{LEFT + 22}" y="{y + 15:.1f}">{escape(name)}: at most {picture.goal:g}</text>')
     ends = name_heights([_up(curve.points[-1][1], top) for curve in picture.curves])
     for number, (curve, end) in enumerate(zip(picture.curves, ends, strict=True)):
         parts.append(_curve(picture, curve, number, top, end))
