@@ -197,9 +197,8 @@ class Reader:
         return Parsed(tuple(found))
 
     def _output(self, payload: Payload, found: list[Entry], stamp: Any) -> Parsed:
-        """The output names its call, and the call its tool."""
+        """The output names its call, and the call its tool. What goes on running is told of again when it ends."""
         entry = found[0]
-        # What goes on running is told of again when it ends.
         tool = self._calls.pop(entry.call_id, None) if entry.actions else self._calls.get(entry.call_id)
         return Parsed((Entry._make((*entry[:TOOL], tool, *entry[TOOL + 1 :])) if tool else entry,))
 
