@@ -17,10 +17,11 @@ from typing import NamedTuple
 
 from obsmem.core.model import EntryKind, Session, Speaker
 from obsmem.store.archive import Archive
+from obsmem.store.archive_known import set_parent
 from obsmem.store.archive_raw import RAW, raw_path
 from obsmem.store.archive_rows import StoredSession
 from obsmem.store.archive_schema import KIND_CODES, SEQ_BITS, SPEAKER_CODES, row_number
-from obsmem.store.archive_write import LEVEL, SEGMENT, set_parent
+from obsmem.store.archive_write import LEVEL, SEGMENT
 from obsmem.store.schema import transaction
 
 IMPORTED = "bundle"  # the kind of such a source, and the path that it has

@@ -21,7 +21,7 @@ from obsmem.harnesses import load
 from obsmem.harnesses.base import Source
 from obsmem.memory.fit import Fitted, fit
 from obsmem.store.archive import StoredSession
-from obsmem.store.archive_write import set_parent
+from obsmem.store.archive_known import set_parent
 from obsmem.system.files import remove
 from obsmem.system.workspace import workspace_of
 from obsmem.tasks.called import command, recall_command

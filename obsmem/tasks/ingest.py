@@ -22,14 +22,8 @@ from obsmem.harnesses.base import Harness, Link, Parsed, Raw, Reader, Source
 from obsmem.harnesses.written import link_key
 from obsmem.store.archive import StoredSession
 from obsmem.store.archive_forget import blank
-from obsmem.store.archive_write import (
-    TORN,
-    Changed,
-    SourceWriter,
-    find_link,
-    known_records,
-    set_parent,
-)
+from obsmem.store.archive_known import find_link, known_records, set_parent
+from obsmem.store.archive_write import TORN, Changed, SourceWriter
 from obsmem.system.workspace import workspace_of
 from obsmem.tasks.beside import Beside
 from obsmem.tasks.cards import update_cards

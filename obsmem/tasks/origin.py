@@ -13,7 +13,8 @@ from obsmem.core.turns import Parentage
 from obsmem.harnesses.base import Raw
 from obsmem.harnesses.forks import Repeats, mark_of
 from obsmem.store.archive import StoredSession
-from obsmem.store.archive_write import Pending, SourceWriter, positions
+from obsmem.store.archive_known import positions
+from obsmem.store.archive_write import Pending, SourceWriter
 from obsmem.tasks.store import Store
 
 

@@ -13,8 +13,9 @@ from obsmem.core.ids import handle_candidates
 from obsmem.core.model import Entry, Session
 from obsmem.store import archive_write
 from obsmem.store.archive import Archive
+from obsmem.store.archive_known import set_parent
 from obsmem.store.archive_rows import key_number, key_text
-from obsmem.store.archive_write import SEGMENT, Changed, SourceWriter, set_parent
+from obsmem.store.archive_write import SEGMENT, Changed, SourceWriter
 
 
 @pytest.fixture
