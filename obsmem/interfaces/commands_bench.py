@@ -17,14 +17,19 @@ def run_bench(arguments: argparse.Namespace) -> int:
     """``bench survival [SESSION…]``: what is known after the compactions that really happened in these sessions."""
     root = os.path.dirname(installed_script())
     if not os.path.isfile(os.path.join(root, "bench", arguments.name, "__main__.py")):
-        raise NotFound(f"There are no benches in {root}: they come with a clone of the project, not with an installation.")
+        raise NotFound(
+            f"There are no benches in {root}: they come with a clone of the project, not with an installation."
+        )
     with open_store(readonly=True) as store:
         named = [find_session(store, name) for name in arguments.sessions]
         chosen = named or [one for one in store.archive.sessions() if store.archive.boundaries(one.no)]
         paths = [one.session.transcript for one in chosen if os.path.isfile(one.session.transcript)]
     if not paths:
-        raise NotFound("None of these sessions has a transcript with a compaction that is still there. 'ingest' takes some in.")
+        raise NotFound(
+            "None of these sessions has a transcript with a compaction that is still there. 'ingest' takes some in."
+        )
     words = [sys.executable, "-m", f"bench.{arguments.name}", *paths, "--half", "both"]
     if arguments.output:
         words += ["--out", os.path.abspath(arguments.output)]
-    return subprocess.call(words, cwd=root)  # for as long as the user likes; it reads those files and writes nothing else
+    # For as long as the user likes: it reads those files and writes nothing else.
+    return subprocess.call(words, cwd=root)
