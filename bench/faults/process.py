@@ -63,6 +63,8 @@ def run(
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err, tempfile.TemporaryFile() as told, tempfile.TemporaryFile() as stdin:  # fmt: skip
         stdin.write(given)
         stdin.seek(0)
+        sys.stdout.flush()  # what waits to be printed is not the child's
+        sys.stderr.flush()
         pid = os.fork()
         if not pid:
             _be_child(work, environment, arm, (stdin.fileno(), out.fileno(), err.fileno()), told.fileno())
