@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -44,6 +45,11 @@ def until(done: Callable[[], bool]) -> bool:
             return True
         time.sleep(0.05)
     return done()
+
+
+def heed_interrupts() -> None:
+    """In a child before it begins: Ctrl-C ends it, also where whoever runs the tests was started to ignore it."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def alive(pid: int) -> bool:

@@ -15,7 +15,7 @@ from obsmem import __version__
 from obsmem.interfaces import cli
 from obsmem.store import archive
 from tests.interfaces.conftest import Run
-from tests.interfaces.place import DEMO, ENTRIES, LIMIT, SCRIPT, Place, sleeps, until
+from tests.interfaces.place import DEMO, ENTRIES, LIMIT, SCRIPT, Place, heed_interrupts, sleeps, until
 
 COMMANDS = ("replay", "try", "demo", "ingest", "sync", "recall", "sessions", "show", "notes", "block", "status", "usage", "config", "forget", "fsck", "index", "maintain")  # fmt: skip
 posix_only = pytest.mark.skipif(os.name != "posix", reason="signals and pipes of POSIX systems")
@@ -139,7 +139,9 @@ def interrupted(child: subprocess.Popen[bytes]) -> int | None:
 def test_ctrl_c_ends_a_waiting_command_without_a_traceback(tmp_path: Path) -> None:
     place = Place(tmp_path / "place")
     command = [sys.executable, str(SCRIPT), "replay", "-"]
-    child = subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, env=place.environment)
+    child = subprocess.Popen(
+        command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, env=place.environment, preexec_fn=heed_interrupts
+    )
     assert child.stdin is not None and child.stderr is not None
     child.stdin.write(b"x" * 200_000)  # more than a pipe holds: once it is through, the command reads
     child.stdin.flush()

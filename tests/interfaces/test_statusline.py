@@ -16,7 +16,7 @@ from obsmem.harnesses import load
 from obsmem.interfaces.hook_statusline import line, short
 from obsmem.system.factsfile import Facts, read_facts, read_report, write_facts
 from obsmem.system.state import State, write_state
-from tests.interfaces.place import CONVERSATION, ROOT, SCRIPT, SESSION, Cursor, Place, alive, until
+from tests.interfaces.place import CONVERSATION, ROOT, SCRIPT, SESSION, Cursor, Place, alive, heed_interrupts, until
 
 NAME = "claude-code"
 
@@ -226,7 +226,9 @@ def test_the_same_is_shown_without_a_status_line(place: Place) -> None:
 @pytest.mark.parametrize("as_json", [False, True])
 def test_watching_goes_on_until_it_is_interrupted_plain_where_no_terminal_is(place: Place, as_json: bool) -> None:
     command = [sys.executable, str(SCRIPT), "status", "--watch", "--every", "0.5", *["--json"] * as_json]
-    watching = subprocess.Popen(command, stdout=subprocess.PIPE, env=place.environment, cwd=place.project)
+    watching = subprocess.Popen(
+        command, stdout=subprocess.PIPE, env=place.environment, cwd=place.project, preexec_fn=heed_interrupts
+    )
     assert watching.stdout is not None
     lines = [watching.stdout.readline().decode() for _ in range(4)]
     watching.send_signal(2)
@@ -244,8 +246,9 @@ def test_watching_clears_a_terminal_between_two_pictures(place: Place) -> None:
     master, slave = pty.openpty()
     command = [sys.executable, str(SCRIPT), "status", "--watch", "--every", "0.5"]
     watching = subprocess.Popen(
-        command, stdin=slave, stdout=slave, stderr=slave, env=place.environment, cwd=place.project
-    )
+        command, stdin=slave, stdout=slave, stderr=slave, env=place.environment, cwd=place.project,
+        preexec_fn=heed_interrupts,
+    )  # fmt: skip
     os.close(slave)
     seen, end = b"", time.monotonic() + 60
     while seen.count(b"\x1b[2J") < 2 and time.monotonic() < end:

@@ -16,6 +16,8 @@ from obsmem.system import config
 from obsmem.system.config import KEYS, PROJECT_FILE, load, override, schema, user_file
 from obsmem.system.paths import APP
 
+ROOT = Path(__file__).resolve().parents[2]
+
 
 def write(path: str | Path, text: str) -> str:
     Path(path).parent.mkdir(parents=True, exist_ok=True)
@@ -153,6 +155,6 @@ def test_a_right_file_is_read_without_the_validator(tmp_path: Path) -> None:
     code = "import sys; from obsmem.system import config; print(config.load()['budget_tokens'], 'jsonschema' in sys.modules)"
     environment = {**os.environ, "OBSERVATIONAL_MEMORY_CONFIG": path}
     done = subprocess.run(
-        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=60, check=True
+        [sys.executable, "-c", code], env=environment, cwd=ROOT, capture_output=True, text=True, timeout=60
     )
-    assert done.stdout.split() == ["2000", "False"]
+    assert (done.stdout.split(), done.returncode) == (["2000", "False"], 0), done.stderr
