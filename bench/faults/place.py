@@ -86,33 +86,20 @@ class Place:
         known = {"session_id": SESSION, "transcript_path": self.transcript, "cwd": self.project}
         return json.dumps({**json.loads(path.read_text(encoding="utf-8")), **known, **changes}).encode()
 
+    def _maintaining(self) -> tuple[str, ...]:
+        return (
+            "maintain", self.harness, "--transcript", self.transcript, "--session", self.session, "--cwd", self.project,
+        )  # fmt: skip
+
     def maintain(self, *more: str, arm: Arm | None = None, kill_after: float = 0.0) -> Ended:
         """Run the maintainer to its end."""
-        words = (
-            "maintain",
-            self.harness,
-            "--transcript",
-            self.transcript,
-            "--session",
-            self.session,
-            "--cwd",
-            self.project,
-        )
+        words = self._maintaining()
         work = process.command(*words, *more)
         return process.run(work, self.environment, arm=arm, kill_after=kill_after)
 
     def maintain_to_the_last_byte(self, *more: str) -> Ended:
         """Run the maintainer where it does not look how much space is left before it begins."""
-        words = (
-            "maintain",
-            self.harness,
-            "--transcript",
-            self.transcript,
-            "--session",
-            self.session,
-            "--cwd",
-            self.project,
-        )
+        words = self._maintaining()
 
         def work() -> int | None:
             from obsmem.tasks import maintain

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from obsmem.core import late
 from obsmem.core.model import Entry
 from obsmem.core.pressure import MEASURE_KINDS, Measure
-from obsmem.store.archive_schema import SEQ_BITS
+from obsmem.store.archive_schema import KIND_CODES, SEQ_BITS, SPEAKER_CODES, row_number
 
 OLD, LOST = (
     "old",
@@ -201,6 +201,20 @@ def complete_measures(
 
 def _are_named(connection: sqlite3.Connection) -> bool:
     return any(row[1] == "request" for row in connection.execute("PRAGMA table_info(measures)"))
+
+
+def live_tokens(connection: sqlite3.Connection, session: int, first: int, last: int, kinds: frozenset[str]) -> int:
+    """Estimated tokens of a session's entries ``first``..``last`` (inclusive) of these kinds that are on the live path, no
+    sub-agent's."""
+    if last < first:
+        return 0
+    codes = ",".join(str(code) for kind, code in sorted(KIND_CODES.items()) if kind in kinds)
+    row = connection.execute(
+        f"SELECT coalesce(sum(tokens), 0) FROM entries WHERE no BETWEEN ? AND ? AND kind IN ({codes}) AND speaker<>?"
+        " AND active=1 AND replaced_by IS NULL",
+        (row_number(session, max(0, first)), row_number(session, max(0, last)), SPEAKER_CODES["subagent"]),
+    ).fetchone()
+    return int(row[0])
 
 
 class Spent(NamedTuple):

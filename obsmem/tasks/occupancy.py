@@ -11,8 +11,7 @@ from itertools import pairwise
 
 from obsmem.core.pressure import Occupancy, Spend
 from obsmem.store.archive import StoredSession
-from obsmem.store.archive_schema import KIND_CODES, SPEAKER_CODES, row_number
-from obsmem.store.measures import OWN_REQUESTS, Measured, measures_of
+from obsmem.store.measures import OWN_REQUESTS, Measured, live_tokens, measures_of
 from obsmem.store.windows import RATIOS, known_window
 from obsmem.tasks.store import Store
 from obsmem.tasks.windows import model_of, window_after
@@ -22,16 +21,9 @@ ENOUGH = 2_000  # estimated tokens of them that must be there for that
 STANDING_SHARE = 4  # of the window that instructions and tools take at most; more was a history that we do not have
 UNSAID = 4  # times the output that was reported
 
-# Words that were given to the model between its requests: not its own, nor a sub-agent's, nor the marks of the harness.
-_GIVEN = (
-    f"kind IN ({KIND_CODES['user']},{KIND_CODES['tool_result']},{KIND_CODES['notice']},{KIND_CODES['summary']})"
-    f" AND speaker<>{SPEAKER_CODES['subagent']} AND active=1 AND replaced_by IS NULL"
-)
-_SAID = (
-    f"kind IN ({KIND_CODES['assistant']},{KIND_CODES['thinking']},{KIND_CODES['tool_call']})"
-    f" AND speaker<>{SPEAKER_CODES['subagent']} AND active=1 AND replaced_by IS NULL"
-)
-_SUMMARY = f" AND kind<>{KIND_CODES['summary']}"
+# Words that were given to the model between its requests, and those that were its own; not the marks of the harness.
+_GIVEN = frozenset({"user", "tool_result", "notice", "summary"})
+_SAID = frozenset({"assistant", "thinking", "tool_call"})
 
 
 def occupancy(store: Store, stored: StoredSession) -> Occupancy:
@@ -84,22 +76,14 @@ def measured_ratio(store: Store, stored: StoredSession, measures: Sequence[Measu
 
 def _unsaid(store: Store, stored: StoredSession, measure: Measured, last: int) -> int:
     """What the model said beyond the output that was reported: some versions write a reply's output down as it begins. Only
-    where that is less than half of what we see, since our estimate is no better than that."""
-    row = store.archive.connection.execute(
-        f"SELECT coalesce(sum(tokens), 0) FROM entries WHERE no BETWEEN ? AND ? AND {_SAID}",
-        (row_number(stored.no, max(0, measure.seq)), row_number(stored.no, max(0, last))),
-    ).fetchone()
-    said = int(row[0])
+    where that is less than a quarter of what we see, since our estimate is no better than that."""
+    said = live_tokens(store.archive.connection, stored.no, measure.seq, last, _SAID)
     return said - measure.output if said > UNSAID * measure.output else 0
 
 
-def given_tokens(store: Store, stored: StoredSession, first: int, last: int, where: str = "") -> int:
+def given_tokens(store: Store, stored: StoredSession, first: int, last: int, kinds: frozenset[str] = _GIVEN) -> int:
     """Estimated tokens of what the model was given in the entries ``first``..``last`` (inclusive)."""
-    row = store.archive.connection.execute(
-        f"SELECT coalesce(sum(tokens), 0) FROM entries WHERE no BETWEEN ? AND ? AND {_GIVEN}{where}",
-        (row_number(stored.no, max(0, first)), row_number(stored.no, max(0, last))),
-    ).fetchone()
-    return int(row[0]) if last >= first else 0
+    return live_tokens(store.archive.connection, stored.no, first, last, kinds)
 
 
 def _newest(store: Store, stored: StoredSession, measures: Sequence[Measured], begin: int) -> Measured | None:
@@ -118,7 +102,7 @@ def _kept(
     """What a compaction left and what came since: by the harness's own estimate where it makes one, else by ours."""
     told = next((one for one in reversed(measures) if one.kind == "kept" and one.seq >= begin and one.context), None)
     if told is not None and begin >= 0:
-        return told.context + int(scale * given_tokens(store, stored, told.seq + 1, last, _SUMMARY))
+        return told.context + int(scale * given_tokens(store, stored, told.seq + 1, last, _GIVEN - {"summary"}))
     return int(scale * given_tokens(store, stored, begin, last))
 
 

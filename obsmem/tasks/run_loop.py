@@ -128,7 +128,7 @@ class Loop:
         session = "" if self.stored is None else self.stored.session.id
         text = "\n\n".join(part for part in (self.handoff, words) if part)
         line = turn_line(self.plan.harness, self.plan.program, self.plan.arguments, session)
-        self._say("turn", "begins", prompt=self.number, fresh=not session, handoff=bool(self.handoff), repeated=False)
+        self._say("turn", "begins", prompt=self.number, fresh=not session, handoff=bool(self.handoff))
         shown = run_shown(line, self.plan.folder, os.environ, self.plan.seconds, text, self.streams)
         if self.stored is None:
             begun = Begun(self.plan.harness, self.plan.folder, words, self.delivery)
