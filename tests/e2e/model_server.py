@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import sys
 import threading
+import time
 from collections.abc import Mapping
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -92,6 +93,7 @@ class RequestHandler(BaseHTTPRequestHandler):
         if path not in wire.STREAMS or not isinstance(body, dict):
             return self._send(404, b"{}", "application/json")
         number, answer = self.server.take(path, body)
+        time.sleep(float(answer.get("seconds", 0)))
         if "status" in answer:
             error = {"type": "error", "error": {"type": "invalid_request_error", "message": answer["error"]}}
             return self._send(int(answer["status"]), json.dumps(error).encode(), "application/json")

@@ -164,7 +164,9 @@ def test_the_line_at_the_terminal_is_shown_within_its_time_and_the_user_is_warne
         tokens = int(0.775 * (size - BEFORE_END))
         terminal.say("Look around.")
         installed.wait_for(lambda: mark_of(world) == size - BEFORE_END, "the mark of the window that was reported")
-        world.script({"text": "Done.", "usage": {"input": tokens, "output": 10}})
+        # As a model's answer does, it takes longer than the program keeps lines back before it writes them: the hook at a
+        # turn's end sees the transcript's size, and a turn of which nothing is written yet waits for the next one's end.
+        world.script({"text": "Done.", "usage": {"input": tokens, "output": 10}, "seconds": 1})
         terminal.say("Look into it.")
         terminal.wait(lambda: f"77 % to compaction ({tokens // 1000}k of" in terminal.screen(), "the occupancy")
         installed.wait_for(lambda: list(world.memory.glob("sessions/*/*/warning")), "the warning")

@@ -4,8 +4,8 @@ Owns how an answer looks as a stream of server-sent events, and how a request is
 nothing of sockets, scripts or logs. Invariant: everything here is a pure function of its arguments.
 
 An answer is a JSON object: ``text`` (str), ``tools`` (list of {name, input, namespace?}), ``usage`` ({input, output}
-in tokens), ``stalled`` (true: it stops within its text), or ``status`` and ``error`` for a refusal. All keys are
-optional; {} is the text "OK.".
+in tokens), ``seconds`` (how long it takes to begin), ``stalled`` (true: it stops within its text), or ``status`` and
+``error`` for a refusal. All keys are optional; {} is the text "OK.", at once.
 """
 
 from __future__ import annotations
