@@ -110,5 +110,6 @@ def clip_characters(text: str, limit: int) -> str:
     """Return ``text`` in at most ``limit`` characters, with a mark that names how many were cut."""
     if len(text) <= limit:
         return text
-    mark = f" […{len(text) - limit} more characters]"
-    return text[: max(0, limit - len(mark))] + mark
+    most = len(f" […{len(text)} more characters]")  # what the mark may take, whatever number it names
+    kept = text[: max(0, limit - most)]
+    return f"{kept} […{len(text) - len(kept)} more characters]"

@@ -18,7 +18,6 @@ from typing import Any, NamedTuple
 from obsmem import __version__
 from obsmem.core.clock import Clock
 from obsmem.core.model import RELEVANCES
-from obsmem.core.tokens import clip_characters
 from obsmem.interfaces.report import many, size
 from obsmem.interfaces.report_chart import draw
 from obsmem.memory.recall import VOICES
@@ -124,7 +123,9 @@ def _told(report: Report) -> dict[str, Any]:
     return {
         "report": report,
         "session": session,
-        "title": report.name or clip_characters(first, TITLE) or f"Session {session.handle}",
+        "title": report.name
+        or (first if len(first) <= TITLE else f"{first[:TITLE].rstrip()}…")
+        or f"Session {session.handle}",
         "began": session.started_at or (moments[0][1] if moments else 0),
         "ended": moments[-1][1] if moments else report.stored.updated_at,
         "entries": report.stored.last_seq + 1,
