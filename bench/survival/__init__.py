@@ -1,6 +1,6 @@
 """What is still known after a compaction: facts by rule, arms side by side, one artefact for each run.
 
-    python -m bench.survival FOLDER|FILE … [--half development|held-out|both] [--budget 8000] [--calls 0,1,2] [--out FILE]
+    python -m bench.survival FOLDER|FILE … [--half development|held-out|both] [--budget 8000] [--calls 0,1,2,3,5] [--out FILE]
 
 Files are Claude Code transcripts (``.jsonl`` or ``.jsonl.gz``) with at least one real compaction. The memory is given the
 lines before the boundary and nothing else; facts and questions come from the lines around it by rules of this package, which
@@ -11,6 +11,7 @@ alone or with so many calls of ``search``; it says nothing about whether an agen
 ``facts``    what a session established, by rule, and which of it the rest of the session then used
 ``plants``   made-up facts spliced in at run time: superseded, revoked, never true
 ``arms``     the texts that are compared, each within the budget
+``entries``  what belongs together in a text
 ``judge``    whether a text holds a fact, and holds it bound; tokens; the bootstrap
 ``agent``    a rule that asks ``search`` a question and reads what it gives
 """

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.survival import agent, arms, facts, judge, plants
+from bench.survival.entries import Kinds
 from bench.survival.facts import Fact
 from bench.survival.memory import Memory, remember
 from bench.survival.record import Case, load_cases
@@ -59,7 +60,7 @@ def _options(words: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("paths", nargs="+")
     parser.add_argument("--half", choices=("development", "held-out", "both"), default="development")
     parser.add_argument("--budget", type=int, default=8_000)
-    parser.add_argument("--calls", type=lambda text: [int(one) for one in text.split(",")], default=[1, 2])
+    parser.add_argument("--calls", type=lambda text: [int(one) for one in text.split(",")], default=[0, 1, 2, 3, 5])
     parser.add_argument("--seed", type=int, help="of the plants; drawn where none is given")
     parser.add_argument("--out", default="", help="write the artefact there")
     return parser.parse_args(words)
@@ -76,6 +77,7 @@ def _measure(
     known = facts.facts_of(case)
     known += facts.demand_of(case, frequency, sessions)
     texts = {name: make(case, options.budget) for name, make in arms.HAND_MADE.items()}
+    kinds = judge.kinds_of(known)
     scores: dict[str, Any] = {}
     with remember(case.before, case.session) as memory:
         ours = arms.fits(memory.block(int(options.budget * arms.BLOCK_SHARE)), options.budget)
@@ -83,13 +85,13 @@ def _measure(
         texts["B7 native + ours"] = case.native + "\n" + ours
         texts["B11 ours, shuffled"] = arms.shuffled(ours, known)
         for name, text in texts.items():
-            scores[name] = {"tokens": round(judge.tokens(text)), "shares": _shares(text, known)}
-        calls = {str(count): _with_calls(memory, texts["B7 native + ours"], known, count) for count in options.calls}
-        hits = _search(memory, case.native, known)
+            scores[name] = {"tokens": round(judge.tokens(text)), "shares": _shares(text, known, kinds)}
+        calls = _with_calls(memory, texts["B7 native + ours"], known, kinds, options.calls)
+        hits = _search(memory, case.native, known, kinds)
         given = memory.given
     with remember(other.before, other.session) as memory:
         text = arms.fits(memory.block(int(options.budget * arms.BLOCK_SHARE)), options.budget)
-        scores["B9 another session's"] = {"tokens": round(judge.tokens(text)), "shares": _shares(text, known)}
+        scores["B9 another session's"] = {"tokens": round(judge.tokens(text)), "shares": _shares(text, known, kinds)}
     lines, planted = plants.plant(case, half, seed)
     with remember(lines, case.session) as memory:
         text = memory.block(int(options.budget * arms.BLOCK_SHARE))
@@ -98,31 +100,37 @@ def _measure(
         "session": case.session, "number": case.number, "half": half, "given": given,
         "facts": {kind: sum(one.kind == kind for one in known) for kind in CLASSES},
         "arms": scores, "calls": calls, "search": hits, "plants": verdict,
-        "sections": _sections(ours, known), "rounds": _rounds(case, known, options.budget),
+        "sections": _sections(ours, known, kinds), "rounds": _rounds(case, known, kinds, options.budget),
     }  # fmt: skip
 
 
-def _shares(text: str, known: Sequence[Fact]) -> dict[str, float]:
+def _shares(text: str, known: Sequence[Fact], kinds: Kinds) -> dict[str, float]:
     """The share of facts of each class that a text holds."""
-    judged = judge.Text(text)
+    judged = judge.Text(text, kinds)
     held: dict[str, list[float]] = defaultdict(list)
     for fact in known:
         held[fact.kind].append(float(judged.holds(fact)))
     return {kind: judge.mean(values) for kind, values in held.items()}
 
 
-def _with_calls(memory: Memory, text: str, known: Sequence[Fact], count: int) -> dict[str, float]:
-    judged = judge.Text(text)
-    held: dict[str, list[float]] = defaultdict(list)
+def _with_calls(
+    memory: Memory, text: str, known: Sequence[Fact], kinds: Kinds, counts: Sequence[int]
+) -> dict[str, dict[str, float]]:
+    """Number of calls -> the share of facts of each class that text and calls tell."""
+    judged = judge.Text(text, kinds)
+    needed: dict[str, list[int]] = defaultdict(list)
     for fact in known:
-        held[fact.kind].append(float(judged.holds(fact) or agent.learns(fact, memory, count)))
-    return {kind: judge.mean(values) for kind, values in held.items()}
+        needed[fact.kind].append(0 if judged.holds(fact) else agent.calls_needed(fact, memory, max(counts), kinds))
+    return {
+        str(count): {kind: judge.mean([float(one <= count) for one in found]) for kind, found in needed.items()}
+        for count in counts
+    }
 
 
-def _search(memory: Memory, native: str, known: Sequence[Fact]) -> dict[str, float]:
+def _search(memory: Memory, native: str, known: Sequence[Fact], kinds: Kinds) -> dict[str, float]:
     """Where ``search`` finds what the summary dropped and the session then used."""
-    judged = judge.Text(native)
-    ranks = [agent.rank(fact, memory) for fact in known if fact.kind == "demand" and not judged.holds(fact)]
+    judged = judge.Text(native, kinds)
+    ranks = [agent.rank(fact, memory, kinds) for fact in known if fact.kind == "demand" and not judged.holds(fact)]
     return {
         "questions": len(ranks),
         "hit@1": judge.mean([float(rank == 1) for rank in ranks]),
@@ -131,7 +139,7 @@ def _search(memory: Memory, native: str, known: Sequence[Fact]) -> dict[str, flo
     }
 
 
-def _sections(text: str, known: Sequence[Fact]) -> dict[str, Any]:
+def _sections(text: str, known: Sequence[Fact], kinds: Kinds) -> dict[str, Any]:
     """What each section costs, and what the block holds without it."""
     found = {}
     for name in SECTIONS:
@@ -143,19 +151,19 @@ def _sections(text: str, known: Sequence[Fact]) -> dict[str, Any]:
         if section:
             found[name] = {
                 "tokens": round(judge.tokens("\n".join(section))),
-                "without": _shares("\n".join(rest), known),
+                "without": _shares("\n".join(rest), known, kinds),
             }
     return found
 
 
-def _rounds(case: Case, known: Sequence[Fact], budget: int) -> list[dict[str, float]]:
+def _rounds(case: Case, known: Sequence[Fact], kinds: Kinds, budget: int) -> list[dict[str, float]]:
     """What the block still holds of these facts as the session goes on: five cuts of what came after the compaction."""
     fixed = [fact for fact in known if fact.kind in ("identifier in file", "user's words", "edited", "read only")]
     found = []
     for number in range(1, ROUNDS + 1):
         lines = [*case.before, *case.after[: len(case.after) * (number - 1) // (ROUNDS - 1)]]
         with remember(lines, case.session) as memory:
-            found.append(_shares(arms.fits(memory.block(int(budget * arms.BLOCK_SHARE)), budget), fixed))
+            found.append(_shares(arms.fits(memory.block(int(budget * arms.BLOCK_SHARE)), budget), fixed, kinds))
     return found
 
 

@@ -9,8 +9,9 @@ import random
 import re
 from collections.abc import Callable, Mapping, Sequence
 
+from bench.survival.entries import RECORD
 from bench.survival.facts import Fact
-from bench.survival.judge import SEED, cut_to, tokens
+from bench.survival.judge import SEED, cut_to, error_shown, flat, tokens
 from bench.survival.record import Case, Event
 
 BLOCK_SHARE = 0.98  # of the budget is asked of the memory: its counting and the evaluator's may differ
@@ -22,9 +23,25 @@ Arm = Callable[[Case, float], str]
 
 
 def said(event: Event) -> str:
-    """An event as a reader would see it."""
-    names = {"prompt": "User: ", "said": "Assistant: ", "call": f"{event.tool}: ", "result": ""}
-    return names[event.kind] + event.text
+    """An event as a reader would see it, a record of its own; a call's first line tells the file or the command."""
+    if event.kind != "call":
+        return RECORD + {"prompt": "User: ", "said": "Assistant: ", "result": ""}[event.kind] + event.text
+    words = flat(event.text) if event.tool == "Bash" else event.text
+    path = str(event.given.get("file_path", ""))
+    return f"{RECORD}{event.tool}: {path}\n{words}" if path else f"{RECORD}{event.tool}: {words}"
+
+
+def records(case: Case) -> list[str]:
+    """What stood before the compaction, each result behind its call."""
+    results = {event.call: event for event in case.known if event.kind == "result"}
+    calls = {event.call for event in case.known if event.kind == "call"}
+    found = []
+    for event in case.known:
+        if event.kind == "call" and event.call in results:
+            found.append(said(event) + "\n" + results[event.call].text)
+        elif event.kind != "result" or event.call not in calls:
+            found.append(said(event))
+    return found
 
 
 def nothing(case: Case, budget: float) -> str:
@@ -34,12 +51,12 @@ def nothing(case: Case, budget: float) -> str:
 
 def tail(case: Case, budget: float) -> str:
     """B1: the last messages."""
-    return cut_to("\n".join(said(event) for event in case.known), budget, end=True)
+    return cut_to("\n".join(records(case)), budget, end=True)
 
 
 def head_and_tail(case: Case, budget: float) -> str:
     """B2: a quarter of the first messages, the rest of the last."""
-    whole = "\n".join(said(event) for event in case.known)
+    whole = "\n".join(records(case))
     return cut_to(whole, budget / 4) + "\n" + cut_to(whole, budget * 3 / 4, end=True)
 
 
@@ -61,7 +78,7 @@ def card(case: Case, budget: float) -> str:
 
 def bare_card(case: Case, budget: float) -> str:
     """B5': the same without the dump."""
-    lines = [said(event) for event in case.known if event.kind == "prompt"]
+    lines = ["User: " + event.text for event in case.known if event.kind == "prompt"]
     lines += dict.fromkeys(str(event.given["file_path"]) for event in case.known if "file_path" in event.given)
     commands = [event for event in case.known if event.kind == "call" and event.tool == "Bash"]
     lines += ["$ " + str(event.given.get("command", "")) for event in commands[-10:]]
@@ -72,7 +89,7 @@ def bare_card(case: Case, budget: float) -> str:
 def next_prompt(case: Case, budget: float) -> str:
     """B6: the messages that share most rare words with the next prompt (Okapi BM25, k1 1.2, b 0.75), as many as fit."""
     prompt = next((event.text for event in case.later if event.kind == "prompt"), "")
-    return cut_to("\n".join(best_matching(prompt, [said(event) for event in case.known])), budget)
+    return cut_to("\n".join(best_matching(prompt, records(case))), budget)
 
 
 def best_matching(query: str, texts: Sequence[str]) -> list[str]:
@@ -101,30 +118,27 @@ def best_matching(query: str, texts: Sequence[str]) -> list[str]:
 
 def everything(case: Case, budget: float) -> str:
     """B10: the ceiling."""
-    return "\n".join(said(event) for event in case.known)
+    return "\n".join(records(case))
 
 
 def shuffled(text: str, facts: Sequence[Fact]) -> str:
-    """B11: a text whose bound objects (file names, errors) were exchanged for others of their kind, at random."""
+    """B11: a text whose bound objects (files, errors) were exchanged, each for another of its kind; a lone one is made unknown."""
     chance = random.Random(SEED)
-    for kind in ("identifier in file", "command and error"):
-        objects = sorted(
-            {_object(fact) for fact in facts if fact.kind == kind and _object(fact)}, key=len, reverse=True
-        )
-        if len(objects) < 2:
-            continue
+    for kind, shown in (("identifier in file", _file_name), ("command and error", error_shown)):
+        objects = sorted({shown(fact) for fact in facts if fact.kind == kind}, key=len, reverse=True)
         others = objects[:]
-        while any(one == other for one, other in zip(objects, others, strict=True)):
-            chance.shuffle(others)
-        swapped = dict(zip(objects, others, strict=True))
-        text = re.sub(
-            "|".join(re.escape(one) for one in objects), lambda match, swapped=swapped: swapped[match.group(0)], text
+        chance.shuffle(others)
+        # Each goes to the next of a ring in random order: none keeps its own.
+        turned = (
+            dict(zip(others, others[1:] + others[:1], strict=True)) if len(others) > 1 else dict.fromkeys(others, "?")
         )
+        if turned:
+            text = re.sub("|".join(map(re.escape, objects)), lambda match, turned=turned: turned[match.group(0)], text)
     return text
 
 
-def _object(fact: Fact) -> str:
-    return fact.answer.rpartition("/")[2] if fact.kind == "identifier in file" else " ".join(fact.answer.split())[:60]
+def _file_name(fact: Fact) -> str:
+    return fact.answer.rpartition("/")[2]
 
 
 HAND_MADE: Mapping[str, Arm] = {

@@ -1,7 +1,8 @@
 """Whether a text holds a fact, what it costs, and how sure a difference is.
 
-Presence never suffices where a fact binds two things: both must stand in one line, or within NEAR characters. Tokens are
-counted with the weights of a published measurement against real usage, not by the memory under test.
+Presence never suffices where a fact binds two things: both must stand in one entry (``entries``), and no other thing of the
+object's kind between them. Tokens are counted with the weights of a published measurement against real usage, not by the
+memory under test.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import random
 import re
 from collections.abc import Callable, Mapping, Sequence
 
+from bench.survival.entries import Kinds, bound, entries
 from bench.survival.facts import Fact
 
 NEAR = 300  # characters
@@ -60,29 +62,17 @@ def flat(text: str) -> str:
 
 
 class Text:
-    """A text that facts are looked for in."""
+    """A text that facts are looked for in. ``kinds`` tells what else could be the object of a bound fact."""
 
-    def __init__(self, text: str) -> None:
-        self.whole = text
+    def __init__(self, text: str, kinds: Kinds) -> None:
         self.flat = flat(text)
         self.lower = self.flat.casefold()
-        self.lines = text.split("\n")
+        self.entries = entries(text)
+        self.kinds = kinds
 
     def holds(self, fact: Fact) -> bool:
         """True if the fact can be known from this text."""
         return _RULES[fact.kind](self, fact)
-
-    def near(self, one: str, other: str) -> bool:
-        """True if two words stand in one line, or within NEAR characters of each other."""
-        if not one or not other:
-            return False
-        places = [match.start() for match in re.finditer(re.escape(other), self.flat)]
-        for match in re.finditer(
-            r"(?<!\w)" + re.escape(one) + r"(?!\w)" if one[0].isalnum() else re.escape(one), self.flat
-        ):
-            if any(-NEAR - len(other) <= place - match.end() <= NEAR for place in places):
-                return True
-        return any(one in line and other in line for line in self.lines)
 
 
 def _path(text: Text, fact: Fact) -> bool:
@@ -92,11 +82,39 @@ def _path(text: Text, fact: Fact) -> bool:
 
 
 def _identifier(text: Text, fact: Fact) -> bool:
-    return text.near(fact.subject, fact.answer.rpartition("/")[2])
+    word = rf"(?<!\w){re.escape(fact.subject)}(?!\w)"
+    return bound(text.entries, re.compile(word), text.kinds.files, lambda found: _same_file(found, fact.answer))
+
+
+def _same_file(found: str, path: str) -> bool:
+    """True if a file as it is named here can be the one at this path: as much of its folders as is told is right."""
+    return f"/{path}".endswith(f"/{found}") or f"/{found}".endswith(f"/{path}")
 
 
 def _command(text: Text, fact: Fact) -> bool:
-    return text.near(fact.subject[:COMMAND_SHOWN].strip(), flat(fact.answer)[:ERROR_SHOWN].strip())
+    error = re.compile(re.escape(error_shown(fact)))
+    return bound(text.entries, error, text.kinds.commands, lambda found: fact.subject.startswith(found))
+
+
+def error_shown(fact: Fact) -> str:
+    """As much of an error as must stand there."""
+    return flat(fact.answer)[:ERROR_SHOWN].strip()
+
+
+def kinds_of(known: Sequence[Fact]) -> Kinds:
+    """What of each kind these facts name."""
+    files = {fact.answer for fact in known if fact.kind in ("edited", "read only", "identifier in file")}
+    commands = sorted({fact.subject for fact in known if fact.kind == "command and error"})
+    return Kinds.of(files, {_told_apart(one, commands) for one in commands})
+
+
+def _told_apart(command: str, commands: Sequence[str]) -> str:
+    """As much of a command as must stand there: the first characters, and more where another one begins so."""
+    others = [one for one in commands if one != command]
+    length = COMMAND_SHOWN
+    while any(one.startswith(command[:length]) for one in others) and length < len(command):
+        length += 1
+    return command[:length].strip()
 
 
 def _words(text: Text, fact: Fact) -> bool:
