@@ -80,7 +80,9 @@ _QUESTION_WORD = late.pattern(
 )
 _CORRECTS = late.pattern(r"(?:no|nope|wait|actually|wrong|that['’]s (?:not|wrong))\b", re.IGNORECASE)
 _ONE_OFF = late.pattern(
-    r"\b(?:don['’]?t|do not|never|avoid) \w+ (?:it|this|that|these|those|them)\b|\b(?:yet|for now|right now|this time|today|until|at the moment|for the moment|anymore now|in this (?:pr|commit|branch))\b",
+    r"\b(?:don['’]?t|do not|never|avoid) \w+ (?:it|this|that|these|those|them)\b|\b(?:yet|for now|right now|this time|today|until|at the moment|for the moment|anymore now|in this (?:pr|commit|branch))\b"
+    # "don't fix anything, just validate it": said of what is asked for now
+    r"|\b(?:just|only) (?:analy[sz]e|answer|check|describe|discuss|explain|investigate|look|plan|read|report|review|show|tell|validate|verify)\b",
     re.IGNORECASE,
 )
 _THIS_ONCE = late.pattern(
