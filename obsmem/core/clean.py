@@ -13,6 +13,9 @@ _TERMINAL = late.pattern(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b
 # Control characters but \n and \t; direction overrides, zero-width space, tags: text that a reader cannot see.
 _UNSEEN = late.pattern("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b\u2060\ufeff\u202a-\u202e\u2066-\u2069\U000e0000-\U000e007f]")
 _ENCODED = late.pattern(r"[A-Za-z0-9+/]{200,}={0,2}")
+_RUN = b"a" * 200
+# Every character of encoded data as one letter, so that a long run of them is found as a plain text, ten times as fast.
+_AS_RUN = bytes(97 if chr(code).isalnum() or chr(code) in "+/" else 32 for code in range(128)) + b" " * 128
 _SPACE = late.pattern(r"\s+")
 
 
@@ -41,6 +44,8 @@ def _escape(match: re.Match[str]) -> str:
 
 def leave_out_encoded(text: str) -> str:
     """Replace runs of more than 200 characters that look like base64 by a mark that says how long they were."""
+    if len(text) < len(_RUN) or _RUN not in text.encode("utf-8", "replace").translate(_AS_RUN):
+        return text
     return _ENCODED.sub(_encoded_mark, text)
 
 

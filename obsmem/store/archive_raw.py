@@ -8,6 +8,7 @@ lost with ``memory.db``; its state holds the SHA-256 of its bytes, which are che
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 
 from obsmem.core import late
 from obsmem.store.archive import Archive, StoredSession
@@ -29,11 +30,23 @@ def id_of(source: SourceRow) -> str:
 
 def side_source(archive: Archive, row: EntryRow) -> SourceRow | None:
     """The source with an entry's whole output, or that of the entry which it repeats; None where there is none."""
-    found = archive.connection.execute(
-        "SELECT s.* FROM sides x JOIN sources s ON s.no=x.source WHERE x.entry IN (?1, ?2) ORDER BY x.entry=?1 DESC LIMIT 1",
-        (row.no, row.no if row.alias is None else row.alias),
-    ).fetchone()
-    return None if found is None else source_row(found)
+    return side_sources(archive, [row]).get(row.no)
+
+
+def side_sources(archive: Archive, rows: Sequence[EntryRow]) -> dict[int, SourceRow]:
+    """The same for many entries, by row number, for those that have one."""
+    numbers = [row.no for row in rows] + [row.alias for row in rows if row.alias is not None]
+    found = {
+        entry: source_row(source)
+        for entry, *source in archive.connection.execute(
+            "SELECT x.entry, s.* FROM json_each(?) j CROSS JOIN sides x ON x.entry=j.value JOIN sources s ON s.no=x.source",
+            (json.dumps(numbers),),
+        )
+    }
+    if not found:
+        return found
+    named = ((row.no, found.get(row.no) or found.get(row.no if row.alias is None else row.alias)) for row in rows)
+    return {number: source for number, source in named if source is not None}
 
 
 def archived_raw(archive: Archive, session: int, id_: str, call_id: str) -> SourceRow | None:

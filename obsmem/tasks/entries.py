@@ -13,8 +13,8 @@ from obsmem.core.ids import parse_entry_id
 from obsmem.core.model import Entry
 from obsmem.core.tokens import estimate
 from obsmem.harnesses import load
-from obsmem.store.archive_raw import RAW, raw_bytes, side_source
-from obsmem.store.archive_rows import EntryRow, StoredSession
+from obsmem.store.archive_raw import RAW, raw_bytes, side_sources
+from obsmem.store.archive_rows import EntryRow, SourceRow, StoredSession
 from obsmem.store.archive_schema import seq_of
 from obsmem.tasks.store import Store
 
@@ -25,6 +25,8 @@ def read_entries(
     """Give entry rows of one session their text. With ``places`` each also says where its record stood; with ``lost``
     those that cannot be had are left out. Raises StoreError for them otherwise."""
     module = load(stored.session.harness)
+    rows = list(rows)
+    sides = side_sources(store.archive, rows)
     entries: list[Entry] = []
     parsed: tuple[tuple[int, int], list[Entry]] = ((-1, -1), [])
     for row in rows:
@@ -44,19 +46,17 @@ def read_entries(
                 "Run 'observational-memory fsck'."
             )
         entry = _join(parsed[1][row.block], row)
-        entry = _with_side(store, entry, row)
+        if row.no in sides:
+            entry = _with_side(store, entry, sides[row.no])
         if places:
             entry = entry._replace(place=store.archive.place(row))
         entries.append(entry)
     return entries
 
 
-def _with_side(store: Store, entry: Entry, row: EntryRow) -> Entry:
+def _with_side(store: Store, entry: Entry, source: SourceRow) -> Entry:
     """An entry with its whole output, where that is archived apart: beside the words of its record, or in the place of them
     where they are what was left of it. As its record has it where those bytes are gone."""
-    source = side_source(store.archive, row)
-    if source is None:
-        return entry
     try:
         data = raw_bytes(store.archive, source)
     except StoreError:

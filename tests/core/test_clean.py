@@ -28,6 +28,8 @@ def test_encoded_bulk_is_left_out_and_rulers_stay() -> None:
     assert leave_out_encoded("x " + "iVBORw0K" * 40 + "== y") == "x [322 characters of encoded data] y"
     assert leave_out_encoded("A" * 300) == "A" * 300
     assert leave_out_encoded("iVBORw0K" * 10) == "iVBORw0K" * 10
+    assert leave_out_encoded("ü" + "aB1+" * 50 + "\ud800") == "ü[200 characters of encoded data]\ud800"
+    assert leave_out_encoded("aB1+" * 49 + "aB1") == "aB1+" * 49 + "aB1"
 
 
 def test_one_line_folds_all_whitespace() -> None:

@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from obsmem.core.identifiers import MOST_PARTS, MOST_TERMS, light_stem, parts_of, pattern_of, read_terms, whole_names
+from obsmem.core.identifiers import (
+    MOST_NAMES,
+    MOST_PARTS,
+    MOST_TERMS,
+    light_stem,
+    parts_of,
+    pattern_of,
+    read_terms,
+    whole_names,
+)
 
 
 def test_forms_of_a_name_have_the_same_parts() -> None:
@@ -15,6 +24,18 @@ def test_forms_of_a_name_have_the_same_parts() -> None:
 def test_names_of_several_parts_are_also_kept_whole() -> None:
     assert whole_names("call parse_config or parseConfig, not parse") == ["parseconfig"]
     assert whole_names("plain words, CAPITALS and _private_ ones") == []
+    assert whole_names("Straße_breit, breit_Straße: é_acute_b \ud800one_two") == [
+        "ebreit",
+        "breitstra",
+        "acuteb",
+        "onetwo",
+    ]
+
+
+def test_names_are_found_anew_once_too_many_are_remembered() -> None:
+    first = [f"name_{number}" for number in range(MOST_NAMES + 10)]
+    assert whole_names(" ".join(first)) == [name.replace("_", "") for name in first]
+    assert whole_names("name_0 nameX plain") == ["name0", "namex"]
 
 
 def test_a_question_gives_words_names_with_their_parts_and_phrases() -> None:
