@@ -34,6 +34,9 @@ def main() -> int:
         from obsmem.interfaces.hook import run
 
         return run(sys.argv[2:], os.path.realpath(__file__))
+    import gc
+
+    gc.disable()  # until all modules are there: they let nothing go
     from obsmem.interfaces.cli import main as command
 
     return command(sys.argv[1:])

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 from obsmem.core import late
@@ -63,6 +62,8 @@ def _is_rollout_object(value: dict[str, Any]) -> bool:
 
 def find(home: str) -> Iterator[Source]:
     """Yield every rollout below ``$CODEX_HOME``, or ``.codex`` in the home folder; a compressed copy only alone."""
+    from pathlib import Path  # slow to load, and no reading of archived records needs it
+
     roots = [Path(home) / ".codex"]
     if os.environ.get("CODEX_HOME"):
         roots.append(Path(os.environ["CODEX_HOME"]))
@@ -135,7 +136,8 @@ def _decompressor(path: str, file: Any) -> Callable[[int], bytes]:
 
 def _document_records(source: Source, offset: int, line: int) -> Iterator[Raw]:
     """Split ``{"session": …, "items": […]}``: what stands before the items, one span an item, the rest."""
-    data = Path(source.path).read_bytes()
+    with open(source.path, "rb") as file:
+        data = file.read()
     spans = _document_spans(data)
     if not spans:  # not yet written whole
         if data[offset:]:

@@ -17,20 +17,6 @@ from typing import TYPE_CHECKING, Any
 
 from obsmem import __version__
 from obsmem.core.errors import ObsmemError
-from obsmem.interfaces.arguments_agent import add_serving
-from obsmem.interfaces.arguments_bench import add_benching
-from obsmem.interfaces.arguments_context import add_measuring
-from obsmem.interfaces.arguments_explain import add_explaining, add_policy
-from obsmem.interfaces.arguments_export import add_export
-from obsmem.interfaces.arguments_fix import add_fixing
-from obsmem.interfaces.arguments_fork import add_forking
-from obsmem.interfaces.arguments_look import add_looking
-from obsmem.interfaces.arguments_pressure import add_status_line, add_watching
-from obsmem.interfaces.arguments_reduce import add_reducing
-from obsmem.interfaces.arguments_report import add_reporting
-from obsmem.interfaces.arguments_run import add_run, split_run
-from obsmem.interfaces.arguments_search import add_search
-from obsmem.interfaces.arguments_windows import add_windows
 from obsmem.interfaces.report import make_streams_safe
 
 if TYPE_CHECKING:
@@ -59,7 +45,11 @@ def main(arguments: list[str] | None = None) -> int:
         )
         return 1
     make_streams_safe()
-    words, others = split_run(words)
+    others: list[str] = []
+    if words[:1] == ["run"]:
+        from obsmem.interfaces.arguments_run import split_run
+
+        words, others = split_run(words)
     options = build_parser(words[0] if words else "").parse_args(words, argparse.Namespace(others=others))
     try:
         if options.command not in (*NEEDS_NO_PACKAGES, "mcp"):  # a server writes nothing unasked
@@ -169,10 +159,22 @@ def _lazily(module: str, name: str) -> Callable[[argparse.Namespace], int]:
 
         gc.disable()  # while modules load nothing is let go, and every look for it would be in vain
         command = getattr(import_module(f"obsmem.interfaces.{module}"), name)
+        gc.freeze()  # nor is what they made let go later
         gc.enable()
         return int(command(options))
 
     return run
+
+
+def _group(module: str, name: str) -> Callable[[Commands, Add], None]:
+    """A group of commands whose words and options stand in a module of their own, imported when they are wanted."""
+
+    def add_group(commands: Commands, add: Add) -> None:
+        from importlib import import_module
+
+        getattr(import_module(f"obsmem.interfaces.{module}"), name)(commands, add)
+
+    return add_group
 
 
 class _Help(argparse.HelpFormatter):
@@ -252,6 +254,8 @@ def _add_installing(commands: Commands, _: Add) -> None:
 
 
 def _add_reading(commands: Commands, _: Add) -> None:
+    from obsmem.interfaces import arguments_explain
+
     replay = _add(
         commands, "replay", "commands_read", "run saved transcripts through the whole pipeline in a throw-away store"
     )
@@ -261,7 +265,7 @@ def _add_reading(commands: Commands, _: Add) -> None:
         metavar="PATH",
         help="a transcript, a folder of them, or -; with --policy a session of the store",
     )
-    add_policy(replay)
+    arguments_explain.add_policy(replay)
     replay.add_argument("--harness", default="", help="the harness that wrote them, where content does not tell")
     replay.add_argument(
         "--parse-only", action="store_true", help="only count: bytes, lines, entries, reasons, tokens, compactions"
@@ -316,6 +320,8 @@ def _add_recall(commands: Commands, _: Add) -> None:
 
 
 def _add_showing(commands: Commands, _: Add) -> None:
+    from obsmem.interfaces import arguments_pressure
+
     sessions = _add(commands, "sessions", "commands_show", "list the sessions in the store")
     sessions.add_argument("--all", action="store_true", help="sub-agents too")
     show = _add(commands, "show", "commands_show", "print the entries of a session")
@@ -329,8 +335,10 @@ def _add_showing(commands: Commands, _: Add) -> None:
     block = _add(commands, "block", "commands_show", "print the block that the model would get now")
     _add_session(block)
     block.add_argument("--budget", type=_budget, metavar="TOKENS", help="tokens of the block")
-    add_watching(_add(commands, "status", "commands_show", "how much is kept, how far behind the observer is"))
-    add_status_line(commands, _add)
+    arguments_pressure.add_watching(
+        _add(commands, "status", "commands_show", "how much is kept, how far behind the observer is")
+    )
+    arguments_pressure.add_status_line(commands, _add)
     usage = _add(commands, "usage", "commands_usage", "what models were asked, and what it took")
     usage.add_argument("--ask-again", action="store_true", help="first end whatever keeps a model from being asked")
     usage.add_argument("--days", type=int, default=7, metavar="N", help="how many days back (7)")
@@ -367,14 +375,19 @@ def _add_care(commands: Commands, _: Add) -> None:
     maintain.add_argument("--verbose", action="store_true", help="raise failures instead of only logging them")
 
 
+_SEARCH, _LOOK = _group("arguments_search", "add_search"), _group("arguments_look", "add_looking")
 # Every group of commands, in the order of the help; and the commands that agents call often, each with its own group.
 _ALL = (
-    _add_installing, _add_reading, _add_recall, _add_showing, add_search, add_looking, add_windows, add_run, add_export, _add_care,
-    add_fixing, add_forking, add_reducing, add_explaining, add_reporting, add_measuring, add_benching, add_serving,
+    _add_installing, _add_reading, _add_recall, _add_showing, _SEARCH, _LOOK, _group("arguments_windows", "add_windows"),
+    _group("arguments_run", "add_run"), _group("arguments_export", "add_export"), _add_care,
+    *(_group(f"arguments_{module}", name) for module, name in (
+        ("fix", "add_fixing"), ("fork", "add_forking"), ("reduce", "add_reducing"), ("explain", "add_explaining"),
+        ("report", "add_reporting"), ("context", "add_measuring"), ("bench", "add_benching"), ("agent", "add_serving"),
+    )),
 )  # fmt: skip
 _OFTEN = {
-    "recall": (_add_recall,), "search": (add_search,), "maintain": (_add_care,),
-    **dict.fromkeys(("get", "around", "tool", "timeline", "file"), (add_looking,)),
+    "recall": (_add_recall,), "search": (_SEARCH,), "maintain": (_add_care,),
+    **dict.fromkeys(("get", "around", "tool", "timeline", "file"), (_LOOK,)),
 }  # fmt: skip
 
 

@@ -6,8 +6,6 @@ thread of a server, or a core of the machine, longer than an answer may take.
 
 from __future__ import annotations
 
-import base64
-import faulthandler
 import json
 import os
 import sys
@@ -37,6 +35,8 @@ def find(store: Store, query: Query, *, seconds: float = SECONDS) -> Hits:
 
 
 def _found_apart(store: Store, query: Query, seconds: float) -> Hits:
+    import base64
+
     from obsmem.system.programs import run_program
 
     asked = json.dumps({"home": store.home, "seconds": seconds, "query": query._asdict()})
@@ -65,6 +65,9 @@ def _found_apart(store: Store, query: Query, seconds: float) -> Hits:
 
 def answer(words: str) -> int:
     """What the process of its own does: search, and print what was found as one JSON document."""
+    import base64
+    import faulthandler
+
     asked = json.loads(base64.b64decode(words))
     given: dict[str, Any] = {n: tuple(one) if isinstance(one, list) else one for n, one in asked["query"].items()}
     with open(os.devnull, "w", encoding="utf-8") as nowhere:

@@ -32,9 +32,12 @@ def recall_command() -> str:
 
 
 def _is_on_path(name: str) -> bool:
-    from shutil import which  # slow to load, and not asked for where launchers were installed
+    if sys.platform == "win32":
+        from shutil import which  # slow to load, and knows which endings programs have there
 
-    return which(name) is not None
+        return which(name) is not None
+    paths = (os.path.join(folder, name) for folder in os.environ.get("PATH", os.defpath).split(os.pathsep))
+    return any(os.access(path, os.X_OK) and os.path.isfile(path) for path in paths)
 
 
 def _quoted(path: str) -> str:

@@ -63,7 +63,14 @@ def search(
         query, said = _without_date(query, now, clock)
     scope = make_scope(store, query)
     near, lacking = nearest(store, query, scope)
-    asked = _Asked(query, scope, (*more_rankings, *[near] * bool(near)), now, seconds, is_watched or can_end())
+    asked = _Asked(
+        query,
+        scope,
+        (*more_rankings, *[near] * bool(near)),
+        now,
+        seconds,
+        is_watched or (query.mode == "regex" and can_end()),
+    )
     try:
         hits = _answer(store, usable_index(store), asked)
     except sqlite3.DatabaseError as error:
