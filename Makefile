@@ -31,7 +31,7 @@ bench: $(VENV)/tools.stamp
 	$(BIN)/python -m bench.hook
 	$(BIN)/python -m bench.compact
 	$(BIN)/python -m bench.storm
-	$(BIN)/python -m bench.faults --quick
+	$(BIN)/python -m bench.faults --short
 	$(BIN)/python -m bench.speed
 	$(BIN)/python -m bench.limits --quick
 

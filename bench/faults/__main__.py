@@ -11,12 +11,16 @@ from functools import partial
 
 from bench import facts
 from bench.faults import attacks, disks, fuzz, kills, process, shim, surroundings, transcripts
-from bench.faults.parts import Part
+from bench.faults.parts import Part, add_to
 
 Run = Callable[[bool, random.Random], Part]
+TARGETS = [target.name for target in fuzz.targets("")]
 PARTS: dict[str, Run] = {
-    "kills": kills.enumerate_kills,
-    "hook-kills": kills.enumerate_hook_kills,
+    **{f"kills {scene.name}": partial(kills.enumerate_kills, scene=scene) for scene in kills.SCENES},
+    **{
+        f"hook-kills {scene.name}": partial(kills.enumerate_kills, scene=scene, kinds=shim.STEPS | shim.WRITE)
+        for scene in kills.HOOKS
+    },
     "instants": kills.kill_at_instants,
     "full": disks.full_disk,
     "no-process": disks.no_process,
@@ -28,7 +32,7 @@ PARTS: dict[str, Run] = {
     "growing": transcripts.growing,
     "clocks": transcripts.clocks,
     "workers": transcripts.workers,
-    "fuzz": fuzz.fuzz,
+    **{f"fuzz {name}": partial(fuzz.fuzz, index=index, name=name) for index, name in enumerate(TARGETS)},
     "payloads": fuzz.payloads,
     "questions": fuzz.questions,
     "hostile": attacks.hostile,
@@ -39,44 +43,55 @@ PARTS: dict[str, Run] = {
 
 # What is longer with ``--long``: an hour for each reader, and a death at every write, too.
 LONG: dict[str, Run] = {
-    "kills": partial(kills.enumerate_kills, kinds=shim.STEPS | shim.WRITE),
-    "fuzz": partial(fuzz.fuzz, seconds=fuzz.LONG_SECONDS),
+    **{
+        f"kills {scene.name}": partial(kills.enumerate_kills, scene=scene, kinds=shim.STEPS | shim.WRITE)
+        for scene in kills.SCENES
+    },
+    **{
+        f"fuzz {name}": partial(fuzz.fuzz, index=index, name=name, seconds=fuzz.LONG_SECONDS)
+        for index, name in enumerate(TARGETS)
+    },
 }
 
 
 def main() -> int:
     """Run the bench."""
     parser = argparse.ArgumentParser(prog="python -m bench.faults", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="fewer points, spread evenly: minutes instead of an hour")
-    parser.add_argument("--long", action="store_true", help="fuzz each reader for an hour, and die at every write, too")
-    parser.add_argument("--part", action="append", choices=[*PARTS], help="only this part (may be given again)")
+    length = parser.add_mutually_exclusive_group()
+    length.add_argument("--short", action="store_true", help="fewer points, spread evenly: minutes")
+    length.add_argument("--quick", action="store_true", help="every point, and 5 minutes a reader (the default)")
+    length.add_argument("--long", action="store_true", help="an hour a reader, and a death at every write, too")
+    parser.add_argument(
+        "--part", action="append", default=[], help=f"only what begins so (may be given again): {', '.join(PARTS)}"
+    )
     parser.add_argument("--seed", type=int, default=7, help="what chance begins with")
-    parser.add_argument("--out", metavar="FILE", help="write the counts there as JSON")
+    parser.add_argument("--out", metavar="FILE", help="write the counts there as JSON, beside those of other parts")
     options = parser.parse_args()
+    chosen = [name for name in PARTS if not options.part or name.startswith(tuple(options.part))]
+    if not chosen:
+        parser.error(f"no part begins with {' or '.join(options.part)}")
     shim.preloaded([sys.executable, "-m", "bench.faults", *sys.argv[1:]])
     process.warm()
     machine = facts.machine()
     facts.show_machine(machine)
-    print(
-        f"seed {options.seed}, {'quick' if options.quick else 'full'}, shim {'there' if shim.available() else 'not there'}"
-    )
-    done: dict[str, Part] = {}
-    for name in options.part or PARTS:
+    how = "short" if options.short else "long" if options.long else "quick"
+    print(f"seed {options.seed}, {how}, shim {'there' if shim.available() else 'not there'}")
+    done: list[Part] = []
+    for name in chosen:
         started = time.monotonic()
         run = (LONG if options.long else {}).get(name, PARTS[name])
-        part = run(options.quick, random.Random(f"{options.seed} {name}"))
+        part = run(options.short, random.Random(f"{options.seed} {name}"))
         part.seconds = time.monotonic() - started
-        done[name] = part
+        done.append(part)
         what = f"skipped: {part.skipped}" if part.skipped else f"{part.tried:7d} tried {len(part.faults):5d} violations"
         left = f" {part.litter} temporary files left" if part.litter else ""
-        print(f"{part.name:32s} {what} {part.seconds:7.1f} s{left}", flush=True)
+        print(f"{part.name:60s} {what} {part.seconds:7.1f} s{left}", flush=True)
         for line in part.lines():
             print(line, flush=True)
-    tried, wrong = sum(part.tried for part in done.values()), sum(len(part.faults) for part in done.values())
-    print(f"{'all':32s} {tried:7d} tried {wrong:5d} violations")
-    if options.out:
-        values = {name: part.value() for name, part in done.items()}
-        facts.write(options.out, {"machine": machine, "seed": options.seed, "quick": options.quick, "parts": values})
+        if options.out:
+            add_to(options.out, part, {"seed": options.seed, "length": how, **machine})
+    tried, wrong = sum(part.tried for part in done), sum(len(part.faults) for part in done)
+    print(f"{'all':60s} {tried:7d} tried {wrong:5d} violations")
     return 1 if wrong else 0
 
 

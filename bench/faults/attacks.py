@@ -20,7 +20,7 @@ BLOCK_BEGINS, BLOCK_ENDS = "<observational-memory ", "</observational-memory>"
 KEPT_AS_WRITTEN = ("written exported", "written sessions.bundle", "written page.html", "file ", "written .", "prompts")
 
 
-def hostile(quick: bool, chance: random.Random) -> Part:
+def hostile(short: bool, chance: random.Random) -> Part:
     """Orders, headings, fences, markers, terminal sequences and unseen characters in every entry: nothing obeys them."""
     part = Part("hostile text")
     with Place() as place:
@@ -73,7 +73,7 @@ def _broken_out(way: str, text: str) -> list[str]:
     return wrong
 
 
-def planted(quick: bool, chance: random.Random) -> Part:
+def planted(short: bool, chance: random.Random) -> Part:
     """Secrets of 23 kinds, planted in every kind of entry, looked for in every way out."""
     part = Part("planted secrets")
     with Place() as place:

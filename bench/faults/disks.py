@@ -91,7 +91,7 @@ def undisturbed(place: Place) -> dict[str, object]:
     return wanted
 
 
-def full_disk(quick: bool, chance: random.Random) -> Part:
+def full_disk(short: bool, chance: random.Random) -> Part:
     """No space at the n-th write and at all after it, or at that one alone, for maintainer and hooks; then space again."""
     part = Part("disk full at every write")
     if not shim.available():
@@ -111,7 +111,7 @@ def full_disk(quick: bool, chance: random.Random) -> Part:
         wanted = undisturbed(place)
         for name, act in acts.items():
             counted = act(place, Arm(kinds)).seen
-            step = max(1, -(-counted // 8)) if quick else 1
+            step = max(1, -(-counted // 8)) if short else 1
             part.note(f"{name}: {len(range(1, counted + 1, step))} of {counted}, twice")
             for number in range(1, counted + 1, step):
                 for mode in (shim.FULL_FROM, shim.FULL_ONCE):
@@ -125,7 +125,7 @@ def full_disk(quick: bool, chance: random.Random) -> Part:
     return part
 
 
-def no_process(quick: bool, chance: random.Random) -> Part:
+def no_process(short: bool, chance: random.Random) -> Part:
     """No process can be started, from the first or at the n-th: hooks stay silent, and a compaction loses nothing by it."""
     part = Part("no process can be started")
     if not shim.available():
@@ -167,13 +167,13 @@ def covered(place: Place) -> list[str]:
     return process.ask(find, place.environment)
 
 
-def small_disk(quick: bool, chance: random.Random) -> Part:
+def small_disk(short: bool, chance: random.Random) -> Part:
     """A real file system of too few pages, then a larger one: mounted in memory, by root only."""
     part = Part("file system too small")
     with Place() as place:
         ready(place)
         wanted = undisturbed(place)
-        for pages in range(0, 120, 12 if quick else 1):
+        for pages in range(0, 120, 12 if short else 1):
             place.restore("before")
             with _mounted(place.home, pages) as mounted:
                 if not mounted:
@@ -220,7 +220,7 @@ def _remount(folder: str, size: int) -> None:
     subprocess.run(command, capture_output=True, timeout=20, check=True)
 
 
-def read_only(quick: bool, chance: random.Random) -> Part:
+def read_only(short: bool, chance: random.Random) -> Part:
     """A home that nobody may write: mounted read-only where root may, else by its permissions."""
     part = Part("read-only home")
     with Place() as place:
@@ -239,20 +239,20 @@ def read_only(quick: bool, chance: random.Random) -> Part:
     return part
 
 
-def locked(quick: bool, chance: random.Random) -> Part:
-    """Another process holds a database for a minute (with ``quick`` 12 s, longer than the product waits)."""
-    part = Part("store locked for " + ("12 s" if quick else "60 s"))
-    seconds = 12 if quick else 60
+def locked(short: bool, chance: random.Random) -> Part:
+    """Another process holds a database for a minute (with ``short`` 12 s, longer than the product waits)."""
+    part = Part("store locked for " + ("12 s" if short else "60 s"))
+    seconds = 12 if short else 60
     with Place() as place:
         ready(place)
         wanted = undisturbed(place)
-        for name in DATABASES[:2] if quick else DATABASES:
+        for name in DATABASES[:2] if short else DATABASES:
             place.restore("before")
             until = time.monotonic() + seconds
             holder = sqlite3.connect(os.path.join(place.home, name), isolation_level=None)
             holder.execute("BEGIN EXCLUSIVE")
             while time.monotonic() < until:
-                for event, payload in HOOKS[:1] if quick else HOOKS:
+                for event, payload in HOOKS[:1] if short else HOOKS:
                     good_hook(part, f"{name} locked, hook {payload}", place.hook(event, place.payload(payload)))
                 good_command(part, f"{name} locked, maintain", place.maintain())
             holder.execute("ROLLBACK")
@@ -262,13 +262,13 @@ def locked(quick: bool, chance: random.Random) -> Part:
     return part
 
 
-def corrupted(quick: bool, chance: random.Random) -> Part:
+def corrupted(short: bool, chance: random.Random) -> Part:
     """Random bytes of each database changed, or its end cut off: hooks stay silent, fsck says it or mends it, nothing raises."""
     part = Part("store corrupted")
     with Place() as place:
         ready(place)
         wanted = undisturbed(place)
-        for number in range(6 if quick else 60):
+        for number in range(6 if short else 60):
             for name in DATABASES:
                 place.restore("before")
                 until_quiet(place.home)

@@ -28,7 +28,7 @@ CORPUS = Path(__file__).with_name("corpus")
 FIXTURES = PROJECT / "fixtures" / "harnesses"
 LARGEST_SEED = 12_000  # bytes
 DEADLINE = 10  # seconds of one input
-QUICK_SECONDS, SECONDS, LONG_SECONDS = 6.0, 300.0, 3600.0
+SHORT_SECONDS, SECONDS, LONG_SECONDS = 6.0, 300.0, 3600.0
 ENDINGS = {"opencode": ".json"}
 TASKS = ("observe", "reflect", "drop")
 Try = Callable[[bytes], None]
@@ -175,18 +175,15 @@ def _question(data: bytes) -> None:
             continue
 
 
-def fuzz(quick: bool, chance: random.Random, seconds: float = 0.0) -> Part:
-    """Each target for so many seconds of processor time, each in a child of its own."""
-    part = Part("fuzzing of readers")
-    seconds = seconds or (QUICK_SECONDS if quick else SECONDS)
+def fuzz(short: bool, chance: random.Random, index: int, name: str, seconds: float = 0.0) -> Part:
+    """One target for so many seconds of processor time, in a child."""
+    seconds = seconds or (SHORT_SECONDS if short else SECONDS)
+    part = Part(f"fuzzing, {seconds:g} s: {name}")
     with tempfile.TemporaryDirectory(prefix="faults-", dir="/dev/shm" if os.path.isdir("/dev/shm") else None) as folder:
-        for index, target in enumerate(targets(folder)):
-            tries, wrong = _in_child(index, folder, chance.randrange(1 << 30), seconds)
-            part.tried += tries
-            part.note(f"{target.name}: {tries}")
-            for what, data in wrong:
-                part.fault(target.name, f"{what}; input {base64.b85encode(data).decode()[:400]}")
-                _keep(target.name, data)
+        part.tried, wrong = _in_child(index, folder, chance.randrange(1 << 30), seconds)
+        for what, data in wrong:
+            part.fault(name, f"{what}; input {base64.b85encode(data).decode()[:400]}")
+            _keep(name, data)
     return part
 
 
@@ -245,13 +242,13 @@ def _named(error: BaseException) -> str:
     return f"{type(error).__name__} at {where}: {str(error)[:120]}"
 
 
-def questions(quick: bool, chance: random.Random) -> Part:
+def questions(short: bool, chance: random.Random) -> Part:
     """Odd questions, put to a store with the demo in it, in each mode."""
     part = Part("fuzzing of search")
     with Place() as place:
         place.grow(62)
         place.maintain()
-        seed, tries = chance.randrange(1 << 30), 400 if quick else 8000
+        seed, tries = chance.randrange(1 << 30), 400 if short else 8000
         for where, what in place.ask(lambda: _ask_many(place.home, seed, tries)):
             part.fault(where, what)
         part.tried += tries
@@ -293,7 +290,7 @@ ODD_PAYLOADS = (
 )  # fmt: skip
 
 
-def payloads(quick: bool, chance: random.Random) -> Part:
+def payloads(short: bool, chance: random.Random) -> Part:
     """Odd payloads and mutated ones, given to every hook of every harness: status 0, and nothing or JSON is printed."""
     part = Part("odd hook payloads")
     with Place() as place:
@@ -306,9 +303,9 @@ def payloads(quick: bool, chance: random.Random) -> Part:
             given = [(event, data) for event in events for data in ODD_PAYLOADS]
             given += [
                 (chance.choice(events), mutated(chance.choice(own + seeds), seeds, chance))
-                for _ in range(60 if quick else 3000)
+                for _ in range(60 if short else 3000)
             ]
-            for event, data in given if not quick else chance.sample(given, 40):
+            for event, data in given if not short else chance.sample(given, 40):
                 ended = process.run(process.hook(name, event, "--part", "1/4"), place.environment, given=data)
                 good = ended.status == 0 and not ended.err and not ended.hung and (not ended.out or _is_json(ended.out))
                 what = f"status {ended.status}, out {ended.out[:60]!r}, err {ended.err[-200:]!r}"

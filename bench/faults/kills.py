@@ -34,6 +34,7 @@ class Scene(NamedTuple):
     act: Act
     same: bool = True
     harness: str = HARNESS
+    few: int = 16
 
 
 def _maintain(*more: str) -> Act:
@@ -123,23 +124,12 @@ HOOKS = (
 )
 
 
-def enumerate_kills(quick: bool, chance: random.Random, kinds: int = shim.STEPS) -> Part:
-    """Every scene, with a death at every point (with ``quick``, at so many as fit, evenly spread)."""
-    part = Part("kill points")
+def enumerate_kills(short: bool, chance: random.Random, scene: Scene, kinds: int = shim.STEPS) -> Part:
+    """A death at every point of a scene (with ``short``, at so many as fit, evenly spread). A hook counts its writes, too."""
+    part = Part(f"dies before each {'write or step' if kinds & shim.WRITE else 'step'}: {scene.name}")
     if not shim.available():
         return part.skip("no C compiler, or not Linux")
-    for scene in SCENES:
-        _kill_scene(part, scene, kinds, 16 if quick else 0)
-    return part
-
-
-def enumerate_hook_kills(quick: bool, chance: random.Random) -> Part:
-    """The same for hooks, which must also print an answer whole or not at all."""
-    part = Part("kill points of hooks")
-    if not shim.available():
-        return part.skip("no C compiler, or not Linux")
-    for scene in HOOKS:
-        _kill_scene(part, scene, shim.STEPS | shim.WRITE, 6 if quick else 0)
+    _kill_scene(part, scene, kinds, scene.few if short else 0)
     return part
 
 
@@ -200,10 +190,10 @@ def _is_json(data: bytes) -> bool:
     return True
 
 
-def kill_at_instants(quick: bool, chance: random.Random) -> Part:
+def kill_at_instants(short: bool, chance: random.Random) -> Part:
     """SIGKILL at drawn moments of growing runs, one after the other in one store, and a last run that goes to the end."""
     part = Part("kill -9 at instants")
-    for _ in range(2 if quick else 10):
+    for _ in range(2 if short else 10):
         with Place() as place:
             place.grow(FIRST)
             for number in range(20):
@@ -218,4 +208,4 @@ def kill_at_instants(quick: bool, chance: random.Random) -> Part:
     return part
 
 
-__all__ = ["HARNESS", "SESSION", "enumerate_hook_kills", "enumerate_kills", "kill_at_instants", "older"]
+__all__ = ["HARNESS", "SESSION", "enumerate_kills", "kill_at_instants", "older"]

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import os
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
+
+from bench import facts
+from obsmem import __version__
 
 MOST_SHOWN = 12
 
@@ -51,3 +57,13 @@ class Part:
             "tried": self.tried, "violations": len(self.faults), "faults": self.faults[:50], "notes": self.notes,
             "skipped": self.skipped, "files_left": self.litter, "seconds": round(self.seconds, 1),
         }  # fmt: skip
+
+
+def add_to(path: str, part: Part, run: Mapping[str, Any]) -> None:
+    """Put a part's counts into an artefact in the place of its older ones. ``run``: what is worth knowing of this run."""
+    figures: dict[str, Any] = {"rows": {}}
+    if os.path.exists(path):
+        with open(path, encoding="utf-8") as file:
+            figures = json.load(file)
+    figures["rows"][part.name] = {**part.value(), "product": __version__, **run}
+    facts.write(path, figures)

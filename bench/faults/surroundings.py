@@ -46,7 +46,7 @@ COMMANDS = (
 )  # fmt: skip
 
 
-def odd_surroundings(quick: bool, chance: random.Random) -> Part:
+def odd_surroundings(short: bool, chance: random.Random) -> Part:
     """Hooks and commands by real interpreters in each of these surroundings."""
     part = Part("locales, PATH, names")
     for where, name, variables in _surroundings():
@@ -127,7 +127,7 @@ def _launcher(part: Part, place: Place, where: str, variables: Mapping[str, str]
     part.expect(not failed, f"{where}, log", f"{failed[:2]}")
 
 
-def many_hooks(quick: bool, chance: random.Random) -> Part:
+def many_hooks(short: bool, chance: random.Random) -> Part:
     """64 turn-end hooks at once, of one session and of sixteen: ``bench.storm``, counted here."""
     import tempfile
 

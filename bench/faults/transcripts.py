@@ -25,14 +25,14 @@ from bench.faults.process import until_quiet
 DAY = 86_400
 
 
-def mangled(quick: bool, chance: random.Random) -> Part:
+def mangled(short: bool, chance: random.Random) -> Part:
     """Each thing that can happen to a transcript, at drawn places, with a maintainer after each."""
     part = Part("transcript mangled")
     ways: tuple[Callable[[Place, random.Random], str], ...] = (
         _cut_torn, _cut_short, _rewritten, _deleted, _replaced, _garbage, _emptied, _folder, _pipe, _device, _loop,
     )  # fmt: skip
     for way in ways:
-        for _ in range(2 if quick else 20):
+        for _ in range(2 if short else 20):
             with Place() as place:
                 ready(place)
                 place.maintain()
@@ -171,10 +171,10 @@ def _remove_odd(path: str) -> None:
         os.unlink(path)
 
 
-def growing(quick: bool, chance: random.Random) -> Part:
+def growing(short: bool, chance: random.Random) -> Part:
     """A writer appends in pieces that end within lines, while maintainers and hooks run; then it has ended."""
     part = Part("transcript grows while read")
-    for _ in range(2 if quick else 20):
+    for _ in range(2 if short else 20):
         with Place() as place:
             place.grow(1)
             whole = b"".join(place.lines[:WHOLE])
@@ -201,10 +201,10 @@ def growing(quick: bool, chance: random.Random) -> Part:
     return part
 
 
-def clocks(quick: bool, chance: random.Random) -> Part:
+def clocks(short: bool, chance: random.Random) -> Part:
     """Each process has a clock of its own, up to a day off, and it jumps within one, too."""
     part = Part("clocks apart and jumping")
-    for _ in range(2 if quick else 20):
+    for _ in range(2 if short else 20):
         with Place() as place:
             for number in range(6):
                 place.grow(min(WHOLE, 12 * (number + 1)))
@@ -267,13 +267,13 @@ ANSWERS: tuple[Any, ...] = (
 )  # fmt: skip
 
 
-def workers(quick: bool, chance: random.Random) -> Part:
+def workers(short: bool, chance: random.Random) -> Part:
     """A worker fails in each way at its first, second, … call, and answers well else; observing goes on by rule."""
     part = Part("worker fails at every call")
     good = [{"text": "The user wants the parser to be made strict.", "relevance": "medium", "entry_ids": [1]}]
-    calls = (0, 2) if quick else range(6)
+    calls = (0, 2) if short else range(6)
     for number, answer in enumerate(ANSWERS):
-        for at in calls if not quick else calls[number % 2 : number % 2 + 1]:
+        for at in calls if not short else calls[number % 2 : number % 2 + 1]:
             with Place() as place:
                 place.grow(WHOLE)
                 script = os.path.join(place.folder, "script.json")
