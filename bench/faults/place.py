@@ -26,6 +26,7 @@ DEMOS = {
     HARNESS: (SESSION, f"{SESSION}.jsonl"),
     "codex": ("019d6c41-7f02-7a53-b1de-5c90e2f4a816", "rollout-2026-04-08T13-20-06-019d6c41-7f02-7a53-b1de-5c90e2f4a816.jsonl"),
     "cursor": ("c0ffee00-0000-4000-8000-000000000001", "c0ffee00-0000-4000-8000-000000000001.jsonl"),
+    "opencode": ("ses_6a1e03f2cffe7QdKpTz4mWbXya", "export.json"),
 }  # fmt: skip
 SETTINGS = {
     "OBSERVE_AFTER_TOKENS": "1",

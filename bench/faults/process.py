@@ -16,7 +16,7 @@ import time
 import traceback
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import ClassVar, NamedTuple, TypeVar
 
 from bench.corpus import PROJECT
 from bench.faults import shim
@@ -216,3 +216,34 @@ def until_quiet(home: str, seconds: float = 60.0) -> list[int]:
     while (left := leftovers(home)) and time.monotonic() < end:
         time.sleep(0.02)
     return left
+
+
+class Holder:
+    """Another program that has a database open, has run this SQL there and does no more, until it is ended."""
+
+    living: ClassVar[list[Holder]] = []
+    CODE = "import sqlite3, sys; c = sqlite3.connect(sys.argv[1], isolation_level=None); [c.execute(s).fetchall() for s in sys.argv[2].split('; ')]; print(flush=True); sys.stdin.read()"  # fmt: skip
+
+    def __init__(self, path: str, sql: str) -> None:
+        command = [sys.executable, "-I", "-S", "-c", self.CODE, path, sql]
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        assert self.process.stdout is not None
+        if self.process.stdout.readline() != b"\n":
+            raise RuntimeError(f"{path} could not be held by {sql}")
+        self.living.append(self)
+
+    def end(self) -> None:
+        """Let it end: what it has not committed is rolled back."""
+        self.process.communicate(timeout=DEADLINE)
+        self.living.remove(self)
+
+    def kill(self) -> None:
+        """End it by SIGKILL: its journal stays."""
+        self.process.kill()
+        self.end()
+
+    @classmethod
+    def end_all(cls) -> None:
+        """End all that live."""
+        for one in tuple(cls.living):
+            one.end()

@@ -1,17 +1,19 @@
 """Cursor's two SQLite databases, read only: the editor's ``state.vscdb`` and the command line's ``store.db``.
 
-Owns every query. Invariants: nothing is written, locked or created beside the database; a value that is empty or cannot
-be read yields a row that says so, and the rows after it are still read.
+Owns every query. Invariants: a value that is empty or damaged yields a row that says so, and the rows after it are still
+read; what cannot be read because the program is writing is no row, but an OSError.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 from obsmem.harnesses.base import Raw, Source
 from obsmem.harnesses.cursor_rows import row_line, row_value
+from obsmem.harnesses.living_database import connect, must_wait
 from obsmem.harnesses.written import load_objects
 
 if TYPE_CHECKING:
@@ -28,37 +30,37 @@ def is_database(path: str) -> bool:
 
 
 def session_ids(path: str) -> list[str]:
-    """The ids of the composers that have bubbles, or of the one chat of a command-line store."""
+    """The ids of the composers that have bubbles, or of the one chat of a command-line store; none where it cannot be read."""
     try:
-        connection = _connect(path)
+        with closing(connect(path, bytes)) as connection:
+            tables = _tables(connection)
+            if "blobs" in tables:
+                return [_chat_id(connection, path)]
+            return list(_composers(connection, _key_value(tables)))
     except OSError:
         return []
-    try:
-        tables = _tables(connection)
-        if "blobs" in tables:
-            return [_chat_id(connection, path)]
-        found: dict[str, None] = {}
-        for table in _key_value(tables):
-            # ';' follows ':' in ASCII, so that each range is a search in the key's index.
-            for (key,) in _rows(
-                connection, f"SELECT key FROM {table} WHERE key >= 'bubbleId:' AND key < 'bubbleId;' ORDER BY key"
-            ):
-                found.setdefault(_text(key).split(":")[1])
-            for (key,) in _rows(
-                connection,
-                f"SELECT key FROM {table} WHERE key >= 'composerData:' AND key < 'composerData;'"
-                " AND instr(CAST(value AS TEXT), '\"conversation\":[{') > 0",
-            ):
-                found.setdefault(_text(key).partition(":")[2])
-        return list(found)
-    finally:
-        connection.close()
+
+
+def _composers(connection: sqlite3.Connection, tables: list[str]) -> dict[str, None]:
+    found: dict[str, None] = {}
+    for table in tables:
+        # ';' follows ':' in ASCII, so that each range is a search in the key's index.
+        for (key,) in _rows(
+            connection, f"SELECT key FROM {table} WHERE key >= 'bubbleId:' AND key < 'bubbleId;' ORDER BY key"
+        ):
+            found.setdefault(_text(key).split(":")[1])
+        for (key,) in _rows(
+            connection,
+            f"SELECT key FROM {table} WHERE key >= 'composerData:' AND key < 'composerData;'"
+            " AND instr(CAST(value AS TEXT), '\"conversation\":[{') > 0",
+        ):
+            found.setdefault(_text(key).partition(":")[2])
+    return found
 
 
 def rows(source: Source) -> Iterator[Raw]:
-    """Yield the rows of one session in the order of the conversation. Raises OSError if the file cannot be opened."""
-    connection = _connect(source.path)
-    try:
+    """Yield the rows of one session in the order of the conversation. Raises OSError if the database cannot be read now."""
+    with closing(connect(source.path, bytes)) as connection:
         tables = _tables(connection)
         if "blobs" in tables:
             yield from _store_rows(connection)
@@ -67,53 +69,32 @@ def rows(source: Source) -> Iterator[Raw]:
         kept = _bubble_keys(connection, table, source.session_id)
         for key in [f"composerData:{source.session_id}", *dict.fromkeys([*headers, *kept])]:
             yield _raw(table, key, _value(connection, table, key))
-    finally:
-        connection.close()
 
 
 def left_out(source: Source) -> frozenset[str] | None:
-    """Keys of bubbles that the conversation no longer names; None for a store, or where no order is kept."""
+    """Keys of bubbles that the conversation no longer names; None for a store, or where no order is kept or can be read."""
     try:
-        connection = _connect(source.path)
+        with closing(connect(source.path, bytes)) as connection:
+            tables = _tables(connection)
+            if "blobs" in tables:
+                return None
+            table, headers = _conversation(connection, tables, source.session_id)
+            if not headers:
+                return None
+            return frozenset(_bubble_keys(connection, table, source.session_id)).difference(headers)
     except OSError:
         return None
-    try:
-        tables = _tables(connection)
-        if "blobs" in tables:
-            return None
-        table, headers = _conversation(connection, tables, source.session_id)
-        return frozenset(_bubble_keys(connection, table, source.session_id)).difference(headers) if headers else None
-    finally:
-        connection.close()
-
-
-def _connect(path: str) -> sqlite3.Connection:
-    """Open read only; beside a write-ahead log that cannot be shared (a read-only place), as it stands on disk."""
-    import sqlite3  # hooks load this module and never open a database
-    from urllib.parse import quote
-
-    address = "file:" + quote(os.path.abspath(path).replace(os.sep, "/"))
-    trouble: Exception | None = None
-    for mode in ("mode=ro", "mode=ro&immutable=1"):
-        connection = sqlite3.connect(f"{address}?{mode}", uri=True)
-        connection.text_factory = bytes
-        try:
-            connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchall()
-            return connection
-        except sqlite3.Error as error:
-            connection.close()
-            trouble = error
-    raise OSError(f"{path} cannot be read as a database: {trouble}")
 
 
 def _rows(connection: sqlite3.Connection, query: str, *values: str) -> Iterator[tuple[Any, ...]]:
-    """Rows of a query up to the first that a damaged file cannot give."""
+    """Rows of a query up to the first that a damaged file cannot give. Raises OSError where they can be had later."""
     import sqlite3
 
     try:
         yield from connection.execute(query, values)
-    except sqlite3.Error:
-        return
+    except sqlite3.Error as error:
+        if must_wait(error):
+            raise OSError(f"the database cannot be read now: {error}") from error
 
 
 def _tables(connection: sqlite3.Connection) -> set[str]:

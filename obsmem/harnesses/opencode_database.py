@@ -10,14 +10,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import closing
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from obsmem.core import late
+from obsmem.harnesses.living_database import connect
 from obsmem.harnesses.opencode_parts import voice_of
 from obsmem.harnesses.opencode_rows import Row, parsed
-
-BUSY_SECONDS = 2.0
 
 MAGIC = b"SQLite format 3\x00"
 _TABLES = tuple(late.pattern(rb"CREATE TABLE [`\"\[]?" + name + rb"[`\"\]]?\s*\(") for name in (b"message", b"part"))
@@ -137,39 +135,12 @@ class _Connection:
     """A read-only connection and one read transaction; every failure of SQLite is an OSError that names the file."""
 
     def __init__(self, path: str) -> None:
-        import sqlite3  # costs a third of a bare interpreter's start, and most hooks never come here
+        import sqlite3
 
         self._error = sqlite3.Error
         self._path = path
-        try:
-            address = Path(path).absolute().as_uri()
-        except ValueError as error:  # half a character: a name that no file can have
-            raise OSError(f"{path!a} is no path") from error
-        try:
-            self._connection = self._open(f"{address}?mode=ro")
-        except sqlite3.OperationalError as error:
-            if "unable to open" not in str(error) or not Path(path).is_file():
-                raise OSError(f"{path}: {error}") from error
-            # A WAL database in a place where nothing can be written: no program can be writing to it either.
-            try:
-                self._connection = self._open(f"{address}?mode=ro&immutable=1")
-            except sqlite3.Error as again:
-                raise OSError(f"{path}: {again}") from again
-        except sqlite3.Error as error:
-            raise OSError(f"{path}: {error}") from error
-
-    def _open(self, address: str) -> Any:
-        import sqlite3
-
-        connection = sqlite3.connect(address, uri=True, timeout=BUSY_SECONDS, isolation_level=None)
-        try:
-            connection.text_factory = lambda text: text.decode("utf-8", "surrogateescape")
-            connection.execute("BEGIN")
-            connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-        except sqlite3.Error:
-            connection.close()
-            raise
-        return connection
+        self._connection = connect(path, lambda text: text.decode("utf-8", "surrogateescape"))
+        self._connection.execute("BEGIN")
 
     def select(self, sql: str, *values: str) -> Iterator[dict[str, Any]]:
         """Yield rows as column name -> value."""
