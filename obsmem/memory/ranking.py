@@ -44,7 +44,7 @@ class Candidate(NamedTuple):
 
 
 class Ranked(NamedTuple):
-    """A candidate with its score and what that is made of."""
+    """A candidate with its score and what that is made of, not rounded."""
 
     candidate: Candidate
     score: float
@@ -62,21 +62,27 @@ def rank(
     """Best first. ``weights`` are those of the question's terms; ``wanted_paths`` the paths that it names; ``now`` in
     milliseconds."""
     found = list(candidates)
+    wanted = [folders for path in wanted_paths if (folders := _folders(path))]
+    covered: dict[frozenset[int], float] = {}
     # What stands nowhere tells nobody apart: it must not make the other signals weigh more.
     whole = sum(weights[index] for index in frozenset().union(*(one.held for one in found))) or 1.0
     scored = []
     for one in found:
+        if one.held not in covered:
+            covered[one.held] = sum(weights[index] for index in one.held) / whole
         signals = {
-            "coverage": sum(weights[index] for index in one.held) / whole,
+            "coverage": covered[one.held],
             "words": min(1.0, max(0.0, one.bm25)),
             "kind": _kind(one),
             "recency": 0.5 ** (max(0, now - one.at) / HALF_LIFE) if one.at > 0 else 0.0,
-            "path": _path(one.paths, wanted_paths),
+            "path": _path(one.paths, wanted) if wanted and one.paths else 0.0,
         }
         if one.phrases >= 0:
             signals["phrase"] = one.phrases
-        score = sum(WEIGHTS[name] * value for name, value in signals.items())
-        scored.append(Ranked(one, round(score, 6), {name: round(value, 4) for name, value in signals.items()}))
+        score = 0.0
+        for name, value in signals.items():
+            score += WEIGHTS[name] * value
+        scored.append(Ranked(one, round(score, 6), signals))
     return sorted(scored, key=_order)
 
 
@@ -95,13 +101,12 @@ def _kind(one: Candidate) -> float:
     return KIND_WORTH.get(one.kind, 0.0)
 
 
-def _path(paths: Sequence[str], wanted: Sequence[str]) -> float:
+def _path(paths: Sequence[str], wanted: Sequence[Sequence[str]]) -> float:
     """How much of the best wanted path a candidate's paths share from the end: 1 for the same, half for the file's name alone."""
     best = 0.0
-    for want in wanted:
-        asked = _folders(want)
-        for path in paths:
-            has = _folders(path)
+    for path in paths:
+        has = _folders(path)
+        for asked in wanted:
             shared = 0
             while shared < min(len(asked), len(has)) and asked[-1 - shared] == has[-1 - shared]:
                 shared += 1

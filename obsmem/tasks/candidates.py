@@ -20,7 +20,7 @@ from obsmem.store.index import Index
 from obsmem.store.memory import StoredNote
 from obsmem.store.memory_search import MOST_NOTES, dropped_among, notes_holding
 from obsmem.store.search import COMMON, Filter, Match, Search, WordRow
-from obsmem.tasks.entries import find_entry, read_entries
+from obsmem.tasks.entries import read_entries
 from obsmem.tasks.scan import Scan, Stretch, context_of, holds_words
 from obsmem.tasks.search_scope import Scope
 from obsmem.tasks.store import Store
@@ -35,11 +35,11 @@ NOTE_KEY = 1 << 62  # notes stand behind all entries in the order of equals
 
 
 class Pools:
-    """What was chosen, and what is known of it. ``weights`` are those of the terms; ``hashes`` of texts, ``tools`` and
+    """What was chosen, and what is known of it. ``weights`` are those of the terms; ``hashes`` of texts, ``tools``, ``rows`` and
     ``notes`` by id; ``complete`` and ``message`` say what was not looked at. ``deciding`` are the terms (as bits) that chose,
     ``starts`` is True where their beginnings did, too, and ``left_notes`` where there are more notes than were ranked."""
 
-    def __init__(self, store: Store, index: Index | None, terms: Sequence[Term]) -> None:
+    def __init__(self, index: Index | None, scope: Scope, terms: Sequence[Term]) -> None:
         self.index = index
         self.terms = terms
         self.weights: list[float] = [term.weight for term in terms]
@@ -47,12 +47,13 @@ class Pools:
         self.candidates: list[Candidate] = []
         self.hashes: dict[str, int] = {}
         self.tools: dict[str, str] = {}
+        self.rows: dict[str, EntryRow] = {}
         self.notes: dict[str, StoredNote] = {}
         self.complete = True
         self.message = ""
         self.deciding = 0
         self.starts = self.left_notes = False
-        self.sessions = {one.no: one for one in store.archive.sessions()}
+        self.sessions = {one.no: one for one in scope.everything}
         self.harnesses = {one.session.handle: one.session.harness for one in self.sessions.values()}
 
     def harness_of(self, handle: str) -> str:
@@ -87,7 +88,7 @@ def gather(
     wanted: Sequence[str] = (),
 ) -> Pools:
     """Everything that may answer; with ``wanted`` only what these ids name."""
-    pools = Pools(store, index, terms)
+    pools = Pools(index, scope, terms)
     total = index.search.total() if index is not None else 0
     counts = [index.search.count(term) for term in terms] if index is not None else [0] * len(terms)
     pools.counts = counts
@@ -156,6 +157,7 @@ def _take_entries(store: Store, pools: Pools, choice: _Choice, terms: Sequence[T
             continue
         pools.hashes[name] = facet.hash
         pools.tools[name] = facet.tool
+        pools.rows[name] = row
         pools.candidates.append(
             Candidate(
                 (row.at, number), name, row.at, row.kind, row.speaker, held.get(number, frozenset()),
@@ -270,8 +272,8 @@ def named(store: Store, pools: Pools, scope: Scope, names: Iterable[str]) -> lis
 
 
 def _allowed(store: Store, pools: Pools, scope: Scope, one: Candidate) -> bool:
-    stored, row = find_entry(store, one.id)
-    hidden = scope.filter.hidden
+    row, hidden = pools.rows[one.id], scope.filter.hidden
+    stored = pools.sessions[row.no >> SEQ_BITS]
     if stored.no not in [session.no for session in scope.sessions] or (hidden and hidden[0] <= row.no <= hidden[1]):
         return False
     entries = read_entries(store, stored, [row], lost=True)
@@ -294,6 +296,7 @@ def _by_name(store: Store, pools: Pools, names: Sequence[str]) -> list[Candidate
     found = {}
     for number, row in rows.items():
         facet = facets.get(number)
+        pools.rows[wanted[number]] = row
         if facet is not None:
             pools.hashes[wanted[number]], pools.tools[wanted[number]] = facet.hash, facet.tool
         found[wanted[number]] = _plain(row, wanted[number], held.get(number, frozenset()), facet.paths if facet else ())
@@ -329,7 +332,8 @@ def _text(store: Store, pools: Pools, one: Candidate) -> str:
     note = pools.notes.get(one.id)
     if note is not None:
         return note.note.text
-    stored, row = find_entry(store, one.id)
+    row = pools.rows[one.id]
+    stored = pools.sessions[row.no >> SEQ_BITS]
     return "".join(entry.text for entry in read_entries(store, stored, [row], lost=True))
 
 

@@ -10,23 +10,23 @@ from __future__ import annotations
 import re
 import sqlite3
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from obsmem.core.clock import Clock
 from obsmem.core.dates import take_date
 from obsmem.core.finds import Hit, Hits, Query
 from obsmem.core.identifiers import Term, pattern_of, read_terms
-from obsmem.core.ids import is_entry_id, parse_entry_id
 from obsmem.core.model import Entry
 from obsmem.memory.ranking import Ranked, collapse, join_rankings, rank
 from obsmem.memory.snippet import snippet
-from obsmem.store.archive import StoredSession
+from obsmem.store.archive_rows import EntryRow
+from obsmem.store.archive_schema import SEQ_BITS
 from obsmem.store.index import Index
 from obsmem.store.schema import is_damage
 from obsmem.system.local_time import local_clock
 from obsmem.tasks.candidates import Pools, gather, named, usable_index, with_phrases
-from obsmem.tasks.entries import find_entry, read_entries
+from obsmem.tasks.entries import read_entries
 from obsmem.tasks.scan import telling_terms
 from obsmem.tasks.search_pages import PAGED, Behind, Named, Page, Rest, page_token, read_page
 from obsmem.tasks.search_scope import Scope, make_scope
@@ -205,16 +205,40 @@ def _shown(
     """The first hits of what was kept, with their texts, and the rest."""
     pattern = pattern_of(terms) if terms else None
     hits: list[Hit] = []
-    for number, (ranked, also) in enumerate(kept):
-        if len(hits) == limit:
-            return hits, list(kept[number:])
-        hit = _hit(store, pools, ranked, also, pattern)
-        if hit is not None:
-            hits.append(hit)
-    return hits, []
+    number = 0
+    while len(hits) < limit and number < len(kept):
+        some = kept[number : number + limit - len(hits)]  # so many as are sure to be shown, unless bytes are gone
+        texts = _texts(store, pools, [ranked.candidate.id for ranked, _ in some])
+        found = [_hit(store, pools, ranked, also, pattern, texts) for ranked, also in some]
+        hits += [hit for hit in found if hit is not None]
+        number += len(some)
+    return hits, list(kept[number:])
 
 
-def _hit(store: Store, pools: Pools, ranked: Ranked, also: int, pattern: re.Pattern[str] | None) -> Hit | None:
+def _texts(store: Store, pools: Pools, names: Sequence[str]) -> dict[str, Entry]:
+    """The entries among these ids with their texts, but for those whose bytes are gone; each session is read once."""
+    by_session: dict[int, list[EntryRow]] = {}
+    for name in names:
+        if name in pools.rows:
+            row = pools.rows[name]
+            by_session.setdefault(row.no >> SEQ_BITS, []).append(row)
+    found = {}
+    for number, rows in by_session.items():
+        stored = pools.sessions[number]
+        rows.sort(key=lambda row: (row.segment, row.start))
+        for entry in read_entries(store, stored, rows, lost=True):
+            found[f"{stored.session.handle}.{entry.seq}"] = entry
+    return found
+
+
+def _hit(
+    store: Store,
+    pools: Pools,
+    ranked: Ranked,
+    also: int,
+    pattern: re.Pattern[str] | None,
+    texts: Mapping[str, Entry],
+) -> Hit | None:
     one = ranked.candidate
     note = pools.notes.get(one.id)
     if note is not None:
@@ -222,21 +246,12 @@ def _hit(store: Store, pools: Pools, ranked: Ranked, also: int, pattern: re.Patt
         if one.dropped:
             text = f"{text} (dropped: no longer in the block)"
     else:
-        found = text_of(store, one.id)
-        if found is None:
+        entry = texts.get(one.id)
+        if entry is None:
             return None
-        stored, entry = found
-        text, harness, session = entry.text, stored.session.harness, stored.session.handle
+        session = one.id.partition(".")[0]
+        text, harness = entry.text, pools.harness_of(session)
         tool = pools.tools.get(one.id) or entry.tool
     piece = snippet(text, pattern, store.mask)
-    return Hit(one.id, session, harness, one.kind, one.speaker, one.at, tool, piece, ranked.score, ranked.signals, also)
-
-
-def text_of(store: Store, name: str) -> tuple[StoredSession, Entry] | None:
-    """An entry with its text; None where its bytes are gone."""
-    if not is_entry_id(name):
-        return None
-    parse_entry_id(name)
-    stored, row = find_entry(store, name)
-    entries = read_entries(store, stored, [row], lost=True)
-    return (stored, entries[0]) if entries else None
+    signals = {name: round(value, 4) for name, value in ranked.signals.items()}
+    return Hit(one.id, session, harness, one.kind, one.speaker, one.at, tool, piece, ranked.score, signals, also)

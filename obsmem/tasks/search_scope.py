@@ -28,13 +28,15 @@ NOTE = "note"
 
 
 class Scope(NamedTuple):
-    """The sessions that are searched (the last grown first), the same as filters, and whether entries and notes are."""
+    """The sessions that are searched (the last grown first), the same as filters, whether entries and notes are, and all
+    sessions that there are."""
 
     sessions: tuple[StoredSession, ...]
     filter: Filter
     wanted: Wanted
     entries: bool
     notes: bool
+    everything: tuple[StoredSession, ...]
 
     def allows(self, context: Context) -> bool:
         """True if an entry that is part of this passes the filters which its row does not show."""
@@ -95,7 +97,7 @@ def make_scope(store: Store, query: Query) -> Scope:
     wanted = Wanted(cast("tuple[EntryKind, ...]", kinds), query.since, query.until, hidden)
     only_notes = bool(query.kinds) and not kinds
     notes = not query.tools and (not query.kinds or NOTE in query.kinds)
-    return Scope(tuple(chosen), filter_, wanted, bool(chosen) and not only_notes, notes)
+    return Scope(tuple(chosen), filter_, wanted, bool(chosen) and not only_notes, notes, tuple(everything))
 
 
 def _is_part_of(stored: StoredSession, handles: set[str]) -> bool:
