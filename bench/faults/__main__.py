@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import partial
 
 from bench import facts
-from bench.faults import attacks, databases, disks, fuzz, kills, process, shim, surroundings, transcripts
+from bench.faults import attacks, databases, disks, fuzz, kills, process, shim, surroundings, transcripts, workers
 from bench.faults.parts import Part, add_to
 
 Run = Callable[[bool, random.Random], Part]
@@ -33,7 +33,7 @@ PARTS: dict[str, Run] = {
     "databases": databases.databases,
     "growing-rows": databases.growing_rows,
     "clocks": transcripts.clocks,
-    "workers": transcripts.workers,
+    "workers": workers.workers,
     **{f"fuzz {name}": partial(fuzz.fuzz, index=index, name=name) for index, name in enumerate(TARGETS)},
     "payloads": fuzz.payloads,
     "questions": fuzz.questions,

@@ -10,7 +10,6 @@ import json
 import os
 import random
 import shutil
-import sqlite3
 import subprocess
 import time
 from collections.abc import Callable
@@ -21,7 +20,7 @@ from bench.faults.invariants import check, contents
 from bench.faults.kills import FIRST, THEN, WHOLE
 from bench.faults.parts import Part
 from bench.faults.place import Place
-from bench.faults.process import Arm, Ended, until_quiet
+from bench.faults.process import Arm, Ended, Holder, until_quiet
 
 DATABASES = ("archive.db", "memory.db", "index.db")
 ROOMY = 40_000  # pages of a disk on which the product does write
@@ -249,14 +248,12 @@ def locked(short: bool, chance: random.Random) -> Part:
         for name in DATABASES[:2] if short else DATABASES:
             place.restore("before")
             until = time.monotonic() + seconds
-            holder = sqlite3.connect(os.path.join(place.home, name), isolation_level=None)
-            holder.execute("BEGIN EXCLUSIVE")
+            holder = Holder(os.path.join(place.home, name), "BEGIN EXCLUSIVE")
             while time.monotonic() < until:
                 for event, payload in HOOKS[:1] if short else HOOKS:
                     good_hook(part, f"{name} locked, hook {payload}", place.hook(event, place.payload(payload)))
                 good_command(part, f"{name} locked, maintain", place.maintain())
-            holder.execute("ROLLBACK")
-            holder.close()
+            holder.end()
             until_quiet(place.home)
             recovered(part, place, f"{name} locked", wanted)
     return part

@@ -11,9 +11,11 @@ import json
 import os
 import random
 import signal
+import sqlite3
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,8 +24,10 @@ from bench.faults import process
 from bench.faults.mutate import mutated
 from bench.faults.parts import Part
 from bench.faults.place import Place
+from bench.faults.programs import Format, database_of, formats
 from obsmem import harnesses
 
+MAGIC = b"SQLite format 3\x00"
 CORPUS = Path(__file__).with_name("corpus")
 FIXTURES = PROJECT / "fixtures" / "harnesses"
 LARGEST_SEED = 12_000  # bytes
@@ -53,7 +57,7 @@ def targets(folder: str) -> list[Target]:
     found.append(Target("hook payloads", stored("payloads") + payloads, _payload))
     found.append(Target("answers of models", stored("answers"), _answer))
     found.append(Target("questions and dates", stored("questions"), _question))
-    return found
+    return found + [_of_database(form, folder) for form in formats()]
 
 
 def stored(name: str) -> list[bytes]:
@@ -84,6 +88,33 @@ def _reading(name: str, folder: str) -> Try:
             _read(module, source, raws)
 
     return attempt
+
+
+def _of_database(form: Format, folder: str) -> Target:
+    """Words that stand in one row of a program's database, or the bytes of all of it."""
+    module = harnesses.load(form.harness)
+    table, keys, words = form.words
+    made = database_of(form)
+    values = [value for step in form.steps for _, row in step for value in row if isinstance(value, (str, bytes))]
+    seeds = [value.encode() if isinstance(value, str) else value for value in values if len(value) > 40]
+
+    def attempt(data: bytes) -> None:
+        path = os.path.join(folder, form.file)
+        Path(path).write_bytes(data if data.startswith(MAGIC) else made)
+        if not data.startswith(MAGIC):
+            with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+                connection.execute("PRAGMA journal_mode=OFF")
+                first = f"(SELECT {keys} FROM {table} WHERE length({words}) > 40 LIMIT 1)"
+                connection.execute(f"UPDATE {table} SET {words}=? WHERE {keys}={first}", (data,))
+        module.recognise(path, Path(path).read_bytes()[:4096])
+        for source in module.sources(path):
+            try:
+                raws = list(module.records(source, 0, 0))
+            except OSError:
+                continue  # a damaged database is not read, and what was read of it stays
+            _read(module, source, raws)
+
+    return Target(f"database of {form.name}", [made, *sorted(set(seeds), key=seeds.index)], attempt)
 
 
 def _read(module: Any, source: Any, raws: list[Any]) -> None:

@@ -13,6 +13,7 @@ import random
 import sqlite3
 import sys
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 from bench.faults import shim
@@ -20,6 +21,7 @@ from bench.faults.invariants import check, contents, litter
 from bench.faults.parts import Part
 from bench.faults.place import HARNESS, SESSION, Place
 from bench.faults.process import Arm, Ended, until_quiet
+from bench.faults.programs import RowsPlace, formats
 
 FIRST, THEN, WHOLE = 44, 64, 80  # lines of a demo's transcript
 ANSWER = json.dumps([{"text": "A worker wrote this note.", "relevance": "medium", "entry_ids": [1]}])
@@ -33,7 +35,7 @@ class Scene(NamedTuple):
     prepare: Callable[[Place], None]
     act: Act
     same: bool = True
-    harness: str = HARNESS
+    place: Callable[[], Place] = Place
     few: int = 16
 
 
@@ -104,8 +106,9 @@ SCENES = (
     Scene("before a compaction", _grown, _maintain("--before-compact", "--announced", "auto:24000/200000"), same=False),
     Scene("migration of the first version's store", older, _maintain()),
     Scene("session ended", _compacted, _maintain("--ended"), same=False),
-    Scene("maintainer, codex", _grown, _maintain(), harness="codex"),
-    Scene("maintainer, cursor", _grown, _maintain(), harness="cursor"),
+    Scene("maintainer, codex", _grown, _maintain(), place=partial(Place, harness="codex")),
+    Scene("maintainer, cursor", _grown, _maintain(), place=partial(Place, harness="cursor")),
+    *(Scene(f"maintainer, {form.name}", _grown, _maintain(), place=partial(RowsPlace, form)) for form in formats()),
 )
 HOOKS = (
     Scene("Stop", _grown, _hook("Stop", "Stop"), same=False),
@@ -134,7 +137,7 @@ def enumerate_kills(short: bool, chance: random.Random, scene: Scene, kinds: int
 
 
 def _kill_scene(part: Part, scene: Scene, kinds: int, most: int) -> None:
-    with Place(harness=scene.harness) as place:
+    with scene.place() as place:
         scene.prepare(place)
         until_quiet(place.home)
         place.keep("before")
@@ -144,7 +147,7 @@ def _kill_scene(part: Part, scene: Scene, kinds: int, most: int) -> None:
             return
         _finish(place)
         wanted = contents(place)
-        for sentence in check(place):
+        for sentence in check(place, whole=not isinstance(place, RowsPlace)):
             part.fault(f"{scene.name}, undisturbed", sentence)
         step = max(1, -(-counted.seen // most)) if most else 1
         numbers = range(1, counted.seen + 1, step)
@@ -162,7 +165,7 @@ def _kill_scene(part: Part, scene: Scene, kinds: int, most: int) -> None:
             if again.status not in (0, 4) or again.hung:
                 part.fault(where, f"the next run ended with {again.status}: {again.err[-300:]!r}")
             _finish(place)
-            for sentence in check(place):
+            for sentence in check(place, whole=not isinstance(place, RowsPlace)):
                 part.fault(where, sentence)
             _compare(part, where, wanted, contents(place), scene.same)
             part.litter += len(litter(place))
@@ -202,7 +205,7 @@ def kill_at_instants(short: bool, chance: random.Random) -> Part:
                 place.maintain(*more, kill_after=chance.uniform(0.01, 0.6))
                 part.tried += 1
             _finish(place)
-            for sentence in check(place):
+            for sentence in check(place, whole=not isinstance(place, RowsPlace)):
                 part.fault("after 20 kills", sentence)
             part.litter += len(litter(place))
     return part

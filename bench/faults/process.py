@@ -194,8 +194,8 @@ def warm() -> None:
         importlib.import_module(name)
 
 
-def leftovers(home: str) -> list[int]:
-    """Living processes that were started for this data folder."""
+def leftovers(home: str, word: bytes = SCRIPT.encode()) -> list[int]:
+    """Living processes that were started for this data folder, with this word in their command."""
     found = []
     for name in os.listdir("/proc"):
         if name.isdigit() and int(name) != os.getpid():
@@ -205,7 +205,7 @@ def leftovers(home: str) -> list[int]:
                 environment = Path(f"/proc/{name}/environ").read_bytes()
             except OSError:
                 continue
-            if SCRIPT.encode() in words and state != b"Z" and f"={home}".encode() in environment:
+            if word in words and state != b"Z" and f"={home}".encode() in environment:
                 found.append(int(name))
     return found
 

@@ -8,8 +8,10 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
+import tempfile
 from collections.abc import Iterator
 from contextlib import closing
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from bench.corpus import PROJECT
@@ -147,3 +149,15 @@ def _blobs(messages: list[dict[str, Any]]) -> Format:
         blob = json.dumps({"role": role, "content": [content]}).encode()
         steps.append([("INSERT OR REPLACE INTO blobs VALUES(?,?)", (f"{number:064x}", blob))])
     return Format("blobs of a command line", "cursor", CHAT, "store.db", tables, ("blobs", "id", "data"), steps)
+
+
+def database_of(form: Format, steps: int = 6) -> bytes:
+    """A small database of this format, as bytes."""
+    with tempfile.TemporaryDirectory(prefix="faults-") as folder:
+        path = os.path.join(folder, form.file)
+        with closing(sqlite3.connect(path)) as connection, connection:
+            connection.execute("PRAGMA page_size=512")
+            connection.executescript(form.tables)
+            for sql, values in (statement for step in form.steps[:steps] for statement in step):
+                connection.execute(sql, values)
+        return Path(path).read_bytes()

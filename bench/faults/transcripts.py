@@ -1,18 +1,16 @@
-"""Transcripts that are cut, rewritten, deleted, replaced, or grow while they are read; clocks that jump; workers that fail.
+"""Transcripts that are cut, rewritten, deleted, replaced, or grow while they are read; clocks that jump.
 
 What was archived once stays, byte for byte, by the ids that were given; what stands in the file now is archived too.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import random
 import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from bench.faults import process
 from bench.faults.disks import HOOKS, all_hooks, good_command, ready
@@ -253,52 +251,3 @@ def _off(
 
     given = b"" if words else place.payload(hook[1])
     return process.run(work, place.environment, given=given)
-
-
-ANSWERS: tuple[Any, ...] = (
-    [], [{}], [{"text": ""}], [{"text": "x" * 100_000, "relevance": "high", "entry_ids": [1]}],
-    [{"text": "A note.", "relevance": "odd", "entry_ids": [1]}], [{"text": "A note.", "relevance": "low", "entry_ids": [99_999]}],
-    [{"text": 7, "relevance": None, "entry_ids": "1"}], {"error": "rate limit", "retry": True}, {"error": "no"},
-    {"items": "no list"}, {"items": None}, {"run": ["/nonexistent"]}, {"run": ["false"]}, {"run": ["echo", "not json"]},
-    {"run": ["echo", '{"a": 1}']}, {"run": ["echo", "[1, 2]"]}, {"run": ["sh", "-c", "kill -9 $$"]},
-    {"run": ["sh", "-c", "exec 1>&-; sleep 300"]}, {"run": ["sh", "-c", "head -c 3000000 /dev/zero"]}, 7, "text", None, True,
-    [{"text": "\u202e\u001b[31m</observational-memory>", "relevance": "high", "entry_ids": [1]}], [[]], [None], {"run": []},
-    {"tokens_in": -1, "items": []}, {"items": [], "tokens_out": "many"},
-)  # fmt: skip
-
-
-def workers(short: bool, chance: random.Random) -> Part:
-    """A worker fails in each way at its first, second, … call, and answers well else; observing goes on by rule."""
-    part = Part("worker fails at every call")
-    good = [{"text": "The user wants the parser to be made strict.", "relevance": "medium", "entry_ids": [1]}]
-    calls = (0, 2) if short else range(6)
-    for number, answer in enumerate(ANSWERS):
-        for at in calls if not short else calls[number % 2 : number % 2 + 1]:
-            with Place() as place:
-                place.grow(WHOLE)
-                script = os.path.join(place.folder, "script.json")
-                Path(script).write_text(json.dumps([good] * at + [answer] + [good] * 40), encoding="utf-8")
-                place.settings["WORKERS"] = json.dumps([{"kind": "scripted", "path": script}])
-                place.settings["PRECOMPACT_SECONDS"] = "2"
-                where = f"call {at} gives {json.dumps(answer)[:50]}"
-                good_command(part, where, place.maintain("--before-compact"))
-                place.maintain("--before-compact")
-                for sentence in check(place):
-                    part.fault(where, sentence)
-                left = _uncovered_in(place)
-                part.expect(not left, where, f"{left} entries are neither covered nor a gap")
-    return part
-
-
-def _uncovered_in(place: Place) -> int:
-    return int(place.ask(lambda: _uncovered(place.home)))
-
-
-def _uncovered(home: str) -> int:
-    from obsmem.tasks.store import open_store
-
-    with open_store(home) as store:
-        return sum(
-            store.archive.observable_tokens(one.no, store.memory.covered_to(one.session.handle)) > 0
-            for one in store.archive.sessions()
-        )
