@@ -141,9 +141,10 @@ def test_above_the_threshold_the_maintainer_is_started(place: Place) -> None:
     assert arguments[arguments.index("--session") + 1] == SESSION
 
 
-def test_a_payload_behind_a_byte_order_mark_is_read(place: Place) -> None:
+@pytest.mark.parametrize("marks", [1, 2, 3])
+def test_a_payload_behind_byte_order_marks_is_read(place: Place, marks: int) -> None:
     place.write(10_000_000)
-    place.stop(b"\xef\xbb\xbf" + place.payload())
+    place.stop(b"\xef\xbb\xbf" * marks + place.payload())
     assert str(place.transcript) in place.started(10)
 
 

@@ -16,6 +16,7 @@ _raw_decode = _decoder.raw_decode
 _whitespace = late.pattern(r"[\s\x00]*")
 _LONE_SURROGATE_ESCAPE = late.pattern(rb"\\u[dD][89a-fA-F]")
 _SURROGATE = late.pattern("[\ud800-\udfff]")
+_ROLE_AND_MESSAGE = {"role", "message"}  # of a record that names no type
 
 
 def load_objects(data: bytes) -> tuple[list[dict[str, Any]], tuple[str, ...]]:
@@ -63,7 +64,7 @@ def _salvage(data: bytes) -> tuple[list[dict[str, Any]], tuple[str, ...]]:
                 except (ValueError, RecursionError):
                     following = stripped.find('{"', following + 1)
                     continue
-                if isinstance(value, dict) and "type" in value:
+                if isinstance(value, dict) and ("type" in value or _ROLE_AND_MESSAGE <= value.keys()):
                     break
                 following = stripped.find('{"', position)
             if following < 0:

@@ -244,6 +244,25 @@ def test_a_rollout_moved_to_the_archive_folder_is_not_read_twice(tmp_path: Path)
         assert store.archive.place(next(store.archive.entries(again.no))).source == str(new)
 
 
+def test_a_rollout_that_is_compressed_and_later_resumed_is_not_read_twice(tmp_path: Path) -> None:
+    zstandard = pytest.importorskip("zstandard")
+    whole = (FIXTURES / "codex" / "tool-calls" / "transcript.jsonl").read_bytes()
+    plain = tmp_path / "rollout-2026-03-04T10-00-00-019cb8a0-1000-7000-8000-00000000a001.jsonl"
+    small = tmp_path / f"{plain.name}.zst"
+    plain.write_bytes(whole)
+    with opened() as store:
+        before = [(one.seq, one.text, one.active) for one in entries(store, session_of(store, plain, "codex"))]
+        small.write_bytes(zstandard.ZstdCompressor().compress(whole))
+        plain.unlink()
+        assert [(one.seq, one.text, one.active) for one in entries(store, session_of(store, small, "codex"))] == before
+        more = b'{"timestamp":"2026-06-01T00:00:00.000Z","type":"event_msg","payload":{"type":"user_message","message":"go on"}}\n'
+        plain.write_bytes(whole + more)
+        resumed = session_of(store, plain, "codex")
+        assert [(one.seq, one.text, one.active) for one in entries(store, resumed)][:-1] == before
+        assert entries(store, resumed)[-1].text == "go on"
+        assert len(store.archive.sessions()) == 1
+
+
 def test_a_resume_that_copies_the_session_to_another_path_goes_on_there(tmp_path: Path) -> None:
     conversation = turns(2)
     first = conversation.write(tmp_path / "a")
