@@ -8,7 +8,8 @@ Invariants: masking twice is masking once, because what stands in a mark is neve
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from obsmem.core import late
 from obsmem.core.mask_kinds import KINDS, Kind
@@ -67,6 +68,18 @@ def mask(text: str, extra: Sequence[re.Pattern[str]] = ()) -> str:
     for pattern in extra:
         text = _outside_marks(text, lambda part, pattern=pattern: pattern.sub(_mask_custom, part))  # type: ignore[misc]
     return text
+
+
+def mask_all(value: Any, mask: Callable[[str], str]) -> Any:
+    """A value with every string in it masked by ``mask``; keys stay, as they are names and ids."""
+    if isinstance(value, str):
+        return mask(value)
+    if isinstance(value, Mapping):
+        return {key: mask_all(item, mask) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        masked = [mask_all(item, mask) for item in value]
+        return masked if isinstance(value, list) else tuple(masked)
+    return value
 
 
 def _outside_marks(text: str, replace: Callable[[str], str]) -> str:

@@ -64,7 +64,7 @@ def _salvage(data: bytes) -> tuple[list[dict[str, Any]], tuple[str, ...]]:
                 except (ValueError, RecursionError):
                     following = stripped.find('{"', following + 1)
                     continue
-                if isinstance(value, dict) and ("type" in value or _ROLE_AND_MESSAGE <= value.keys()):
+                if isinstance(value, dict) and ("type" in value or value.keys() >= _ROLE_AND_MESSAGE):
                     break
                 following = stripped.find('{"', position)
             if following < 0:

@@ -14,6 +14,7 @@ from obsmem.store.memory_pins import StoredPin
 from obsmem.tasks.called import command, recall_command
 from obsmem.tasks.here import Here, find_here
 from obsmem.tasks.pins import pin, pins, unpin, write_note
+from obsmem.tasks.remember import masked
 from obsmem.tasks.resolve import find_session
 from obsmem.tasks.store import Store, open_store
 
@@ -52,7 +53,7 @@ def run_pins(arguments: argparse.Namespace) -> int:
     with open_store(readonly=True) as store:
         here = _here(store, arguments.session)
         everything = store.memory.all_pins()
-        shown = [one.pin for one in everything] if arguments.all else pins(store, here)
+        shown = [masked(store, one.pin) for one in everything] if arguments.all else pins(store, here)
         value = _costs(store, shown)
     if arguments.json:
         say_json(value)

@@ -50,7 +50,7 @@ def run_get(arguments: argparse.Namespace) -> int:
             _, row = find_entry(store, name)
             data = store.archive.record(row)
             if arguments.json:
-                say_json(raw_value(name, data))
+                say_json(raw_value(name, data), raw=True)
                 return 0
             sys.stdout.buffer.write(data)
             sys.stdout.buffer.flush()

@@ -14,6 +14,7 @@ from obsmem.interfaces.report import say_json, warn
 from obsmem.memory import recall
 from obsmem.system.local_time import local_clock
 from obsmem.tasks.entries import find_entry
+from obsmem.tasks.remember import masked
 from obsmem.tasks.resolve import find, neighbours
 from obsmem.tasks.store import Store, open_store
 from obsmem.tasks.whole_outputs import find_whole
@@ -57,7 +58,11 @@ def _without_secrets(store: Store, found: recall.Found) -> recall.Found:
         one._replace(entry=one.entry._replace(text=store.mask(one.entry.text))) if one.entry else one
         for one in found.sources
     )
-    return found._replace(sources=sources)
+    return found._replace(
+        sources=sources,
+        notes=tuple(masked(store, one) for one in found.notes),
+        reflections=tuple(masked(store, one) for one in found.reflections),
+    )
 
 
 def _with_context(store: Store, found: recall.Found, count: int) -> recall.Found:
@@ -80,7 +85,7 @@ def _write_raw(store: Store, found: recall.Found, *, as_json: bool) -> int:
         except (NotFound, StoreError, SourceMissing) as error:
             missing[source.id] = str(error)
     if as_json:
-        say_json({"records": [raw_value(*one) for one in records.values()], "missing": missing})
+        say_json({"records": [raw_value(*one) for one in records.values()], "missing": missing}, raw=True)
         return SourceMissing.exit_code if missing else 0
     for _, data in records.values():
         sys.stdout.buffer.write(data)

@@ -63,7 +63,8 @@ def _session_value(store: Store, one: StoredSession) -> dict[str, Any]:
     original, kept = store.archive.sizes(one.no)
     value = one.session._asdict()
     value.update(
-        updated_at=one.updated_at, entries=one.last_seq + 1, bytes=original, stored_bytes=kept,
+        name=store.mask(one.session.name), updated_at=one.updated_at, entries=one.last_seq + 1,
+        bytes=original, stored_bytes=kept,
         notes=len(store.memory.notes(one.session.handle)), covered_to=store.memory.covered_to(one.session.handle),
         transcript_exists=os.path.exists(one.session.transcript), continues=lineage(store, one.session.handle),
     )  # fmt: skip

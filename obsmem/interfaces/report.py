@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from obsmem.core.clean import escape_unseen, strip_controls
-from obsmem.core.mask import mask
+from obsmem.core.mask import mask, mask_all
 
 
 def say(text: str = "") -> None:
@@ -38,9 +38,11 @@ def make_streams_safe() -> None:
             stream.reconfigure(errors="replace")
 
 
-def say_json(value: Any) -> None:
-    """Print a value for a program, as one JSON document. A person may look at it: what a terminal would obey is escaped."""
-    sys.stdout.write(escape_unseen(json.dumps(value, ensure_ascii=False, indent=2, default=str)) + "\n")
+def say_json(value: Any, *, raw: bool = False) -> None:
+    """Print a value for a program, as one JSON document. A person may look at it: what a terminal would obey is escaped,
+    and secrets are masked in every string, unless the bytes themselves were asked for (``raw``)."""
+    shown = value if raw else mask_all(value, mask)
+    sys.stdout.write(escape_unseen(json.dumps(shown, ensure_ascii=False, indent=2, default=str)) + "\n")
 
 
 def size(count: int) -> str:

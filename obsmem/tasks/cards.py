@@ -6,9 +6,9 @@ lost or damaged they are rebuilt on first use. No secret stands in a card, nor i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
 
+from obsmem.core.mask import mask_all
 from obsmem.core.model import Action, Card, Entry, Fact
 from obsmem.memory.cards import CardBuilder
 from obsmem.store.archive import StoredSession
@@ -50,7 +50,7 @@ def _build(
     cards = [
         card._replace(facts=tuple(_masked_fact(fact, store.mask) for fact in card.facts)) for card in builder.take()
     ]
-    return store.index.add_cards(stored.no, cards, up_to, _masked(builder.state(), store.mask), reach, stored.rewinds)
+    return store.index.add_cards(stored.no, cards, up_to, mask_all(builder.state(), store.mask), reach, stored.rewinds)
 
 
 def _without_secrets(entry: Entry, mask: Mask) -> Entry:
@@ -59,23 +59,12 @@ def _without_secrets(entry: Entry, mask: Mask) -> Entry:
     if entry.kind == "tool_result" or not (entry.observable or entry.actions):
         return entry
     return entry._replace(
-        text=mask(entry.text), actions=tuple(Action(*_masked(list(one), mask)) for one in entry.actions)
+        text=mask(entry.text), actions=tuple(Action(*mask_all(list(one), mask)) for one in entry.actions)
     )
 
 
 def _masked_fact(fact: Fact, mask: Mask) -> Fact:
-    return fact._replace(subject=mask(fact.subject), text=mask(fact.text), detail=_masked(fact.detail, mask))
-
-
-def _masked(value: Any, mask: Mask) -> Any:
-    """A value with every string in it masked; keys stay, as they are names and ids."""
-    if isinstance(value, str):
-        return mask(value)
-    if isinstance(value, Mapping):
-        return {key: _masked(item, mask) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return type(value)(_masked(item, mask) for item in value)
-    return value
+    return fact._replace(subject=mask(fact.subject), text=mask(fact.text), detail=mask_all(fact.detail, mask))
 
 
 def cards_of(store: Store, stored: StoredSession, up_to: int | None = None) -> list[Card]:
@@ -86,7 +75,11 @@ def cards_of(store: Store, stored: StoredSession, up_to: int | None = None) -> l
 def _read(store: Store, stored: StoredSession, up_to: int | None) -> list[Card]:
     if not store.readonly:
         _update(store, stored, ())
-    return store.index.cards(stored.no, stored.session.handle, up_to)
+    cards = store.index.cards(stored.no, stored.session.handle, up_to)
+    if not store.secrets:
+        return cards
+    # The user may have named a pattern since they were made.
+    return [card._replace(facts=tuple(_masked_fact(fact, store.mask) for fact in card.facts)) for card in cards]
 
 
 def count_behind(store: Store, sessions: Iterable[StoredSession]) -> int:

@@ -172,7 +172,7 @@ def timeline_here(store: Store, workspace: str, after: str = "", count: int = 20
         one for one in store.archive.sessions() if one.session.workspace == workspace and one.session.role == "main"
     ]
     lines = [line for one in sessions[:WORKSPACE_SESSIONS] for line in session_lines(store, one)]
-    lines += [_pinned(one) for one in store.memory.all_pins() if not one.session and one.workspace == workspace]
+    lines += [_pinned(store, one) for one in store.memory.all_pins() if not one.session and one.workspace == workspace]
     lines.sort(key=_newest)
     if after:
         handle, seq, at = _position(after)
@@ -205,13 +205,13 @@ def session_lines(store: Store, stored: StoredSession) -> list[Line]:
     lines = lines_of(cards_of(store, stored), boundaries, times)
     handle = stored.session.handle
     fixed = [
-        fixed_line(one.note.id, handle, one.recorded_at, "user", "noted", one.note.text, one.last_seq)
+        fixed_line(one.note.id, handle, one.recorded_at, "user", "noted", store.mask(one.note.text), one.last_seq)
         for one in notes_of_worker(store.memory, handle, HAND)
     ]
-    fixed += [_pinned(one) for one in store.memory.all_pins() if one.session == handle]
+    fixed += [_pinned(store, one) for one in store.memory.all_pins() if one.session == handle]
     return with_fixed(lines, fixed)
 
 
-def _pinned(one: StoredPin) -> Line:
+def _pinned(store: Store, one: StoredPin) -> Line:
     who = "agent" if one.pin.evidence == "agent" and not one.pin.source else "user"
-    return fixed_line(one.pin.id, one.session, one.pin.at, who, "pinned", one.pin.text)
+    return fixed_line(one.pin.id, one.session, one.pin.at, who, "pinned", store.mask(one.pin.text))

@@ -29,7 +29,7 @@ from obsmem.tasks.entries import find_entry, read_entries
 from obsmem.tasks.here import Here
 from obsmem.tasks.ingest import is_database
 from obsmem.tasks.maintain import read
-from obsmem.tasks.remember import visible_pins
+from obsmem.tasks.remember import masked, visible_pins
 from obsmem.tasks.renew import renew_blocks
 from obsmem.tasks.store import Store
 
@@ -131,7 +131,7 @@ def pins(store: Store, here: Here) -> list[Pin]:
     """What is fixed for whoever asks, oldest first."""
     if here.session is not None:
         return visible_pins(store, here.session)
-    return store.memory.pins("", here.workspace)
+    return [masked(store, one) for one in store.memory.pins("", here.workspace)]
 
 
 def write_note(

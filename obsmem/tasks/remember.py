@@ -7,10 +7,11 @@ copied an entry, its own copy says whether that is on its live path.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TypeVar
 
 from obsmem.core.errors import NotFound
 from obsmem.core.ids import parse_entry_id
-from obsmem.core.model import Drop, Memory, Pin, Reflection
+from obsmem.core.model import Drop, Memory, Note, Pin, Reflection
 from obsmem.memory.fold import Recorded, fold
 from obsmem.store.archive import StoredSession
 from obsmem.store.archive_schema import row_number
@@ -18,6 +19,7 @@ from obsmem.tasks.entries import is_active
 from obsmem.tasks.store import Store
 
 DEEPEST_LINEAGE = 20
+T = TypeVar("T", Note, Reflection, Pin)
 
 
 def remember(
@@ -51,7 +53,13 @@ def remember(
         # A note by hand may cite another session, whose live path says whether the entry is on it.
         return parse_entry_id(name) in live or (parse_entry_id(name)[0] not in lineage and is_active(store, name))
 
-    return fold(notes, reflections, drops, visible_pins(store, stored), is_live)
+    memory = fold(notes, reflections, drops, visible_pins(store, stored), is_live)
+    if not store.secrets:
+        return memory
+    return memory._replace(
+        notes=tuple(masked(store, one) for one in memory.notes),
+        reflections=tuple(masked(store, one) for one in memory.reflections),
+    )
 
 
 def visible_pins(store: Store, stored: StoredSession) -> list[Pin]:
@@ -67,7 +75,12 @@ def visible_pins(store: Store, stored: StoredSession) -> list[Pin]:
         until = min(until, first.at if first else until)
         ancestors.append((parent[0], until))
         current = store.archive.by_handle(parent[0])
-    return store.memory.pins(stored.session.handle, stored.session.workspace, ancestors)
+    return [masked(store, one) for one in store.memory.pins(stored.session.handle, stored.session.workspace, ancestors)]
+
+
+def masked(store: Store, one: T) -> T:
+    """A record as it may be shown: an older one may hold what is known as a secret by now, or the user's pattern names."""
+    return one._replace(text=store.mask(one.text))
 
 
 def descendants(store: Store, handle: str) -> list[StoredSession]:

@@ -34,16 +34,23 @@ YIELDS: dict[str, tuple[str, list[str]]] = {
     "07": ("claude-code", ["user: plain string", "user: list form"]),
     "08": (
         "claude-code",
-        ["tool_call: Bash"] * 6
-        + ["tool_result: s", "tool_result: A", "tool_result: bare", "tool_result:", "tool_result:"]
-        + ["tool_result: tool: mcp__x__y"],
+        [
+            *["tool_call: Bash"] * 6,
+            *["tool_result: s", "tool_result: A", "tool_result: bare", "tool_result:", "tool_result:"],
+            "tool_result: tool: mcp__x__y",
+        ],
     ),
     "09": ("claude-code", ["tool_result: no", "tool_result: ok"]),
     "10": ("claude-code", ["assistant: text part", "tool_call: Bash"]),
     "11": (
         "claude-code",
-        ["user: old question", "assistant: old answer", "boundary: compacted (auto, 150000 tokens before)"]
-        + ["summary: This session is being continued from a previous conversation… summary", "user: new question"],
+        [
+            "user: old question",
+            "assistant: old answer",
+            "boundary: compacted (auto, 150000 tokens before)",
+            "summary: This session is being continued from a previous conversation… summary",
+            "user: new question",
+        ],
     ),
     "14": ("claude-code", ["user: copied", "assistant: copied", "user: rival branch"]),
     "15": ("claude-code", ["notice: summary: Some other work", "user: real start"]),
@@ -68,9 +75,14 @@ YIELDS: dict[str, tuple[str, list[str]]] = {
     "34": ("codex", ["user: still here"]),
     "35": (
         "cursor",
-        ["notice: <timestamp>Tuesday, Jan 6, 2026, 1:15 PM (UTC+1)</timestamp>", "user: fix it", "assistant: On it."]
-        + ["tool_call: Shell", "notice: Turn ended, error: User aborted request"]
-        + ["notice: Error: Provider Error: upstream timeout"],
+        [
+            "notice: <timestamp>Tuesday, Jan 6, 2026, 1:15 PM (UTC+1)</timestamp>",
+            "user: fix it",
+            "assistant: On it.",
+            "tool_call: Shell",
+            "notice: Turn ended, error: User aborted request",
+            "notice: Error: Provider Error: upstream timeout",
+        ],
     ),
     "39": ("opencode", ["user: hi"]),
     "41": ("claude-code", ["user: fine"]),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import sqlite3
 from pathlib import Path
 
 import pytest
@@ -14,6 +16,8 @@ from tests.tasks.test_file_story import use
 KEY = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
 OWN = "KUNDE-48151623"
 SECRETS = (KEY, OWN)
+
+PLANTED = [("memory.db", "notes", "text"), ("memory.db", "pins", "text"), ("archive.db", "sessions", "name"), ("index.db", "cards", "facts")]  # fmt: skip
 
 
 @pytest.fixture
@@ -51,6 +55,29 @@ def test_what_a_command_prints_holds_none(run: Run, handle: str, command: str, a
     assert output.status in (0, 4) and output.out, output.err
     for secret in SECRETS:
         assert secret not in output.out + output.err
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+def test_a_store_that_was_written_before_there_was_masking_prints_none(run: Run, handle: str, as_json: bool) -> None:
+    """Its notes, reflections, pins, cards and names hold secrets; every way out masks them once more."""
+    run("pin", "Deploy for the customer.")
+    home = Path(os.environ["OBSERVATIONAL_MEMORY_HOME"])
+    for database, table, column in PLANTED:
+        connection = sqlite3.connect(home / database)
+        if table == "cards":
+            count = connection.execute("UPDATE cards SET facts=replace(facts, 'deploy', ?)", (f"deploy {KEY} {OWN}",))
+        else:
+            count = connection.execute(f"UPDATE {table} SET {column}={column}||?", (f" deploy with {KEY} for {OWN}",))
+        assert count.rowcount, table
+        connection.commit()
+        connection.close()
+    note = json.loads(run("notes", handle, "--json").out)["notes"][0]["id"]
+    leaks = []
+    for command in (*COMMANDS, f"recall {note}", f"explain {note}", "explain {}", "search --here --kind note deploy"):
+        output = run(*command.format(handle).split(" "), *["--json"] * as_json)
+        assert output.status in (0, 3, 4) and output.out + output.err
+        leaks += [(command, secret) for secret in SECRETS if secret in output.out + output.err]
+    assert leaks == [], "\n".join(map(str, leaks))
 
 
 def test_the_words_themselves_are_there_for_whoever_asks(run: Run, handle: str) -> None:
