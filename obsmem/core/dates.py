@@ -9,10 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from datetime import date, datetime, timedelta
-from typing import NamedTuple
 
 from obsmem.core import late
 from obsmem.core.clock import Clock, read_minute
+from obsmem.core.tuples import NamedTuple
 
 DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 MONTHS = (

@@ -6,7 +6,9 @@ Invariant: a decision is written down once, when it is taken, with every number 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
+
+from obsmem.core.tuples import NamedTuple
 
 OBSERVE = "observe"
 WAIT = "wait"

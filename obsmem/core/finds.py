@@ -7,7 +7,9 @@ interpretation of them.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal, NamedTuple
+from typing import Literal
+
+from obsmem.core.tuples import NamedTuple
 
 SearchMode = Literal["words", "exact", "regex"]
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from obsmem.core import late
 from obsmem.core.clean import leave_out_encoded
+from obsmem.core.tuples import NamedTuple
 
 # It begins with what is looked for, which the engine then skips to: twice as fast as to look around at every character.
 _JOINT = late.pattern(r"([A-Z])(?:(?<=[a-z0-9][A-Z])|(?<=[A-Z][A-Z])(?=[a-z]))")

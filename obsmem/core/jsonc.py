@@ -10,7 +10,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
+
+from obsmem.core.tuples import NamedTuple
 
 _COMMENT = r"//[^\r\n]*|/\*.*?\*/"
 _SPACE = re.compile(rf"(?:[ \t\r\n\ufeff]|{_COMMENT})*", re.DOTALL)

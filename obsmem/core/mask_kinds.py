@@ -8,9 +8,9 @@ which a match holds at least one, so that a text without them costs a substring 
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
 
 from obsmem.core import late
+from obsmem.core.tuples import NamedTuple
 
 
 class Kind(NamedTuple):

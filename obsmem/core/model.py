@@ -7,10 +7,11 @@ are those of SPEC.md section "Words", and each means one thing everywhere.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from obsmem.core.hooks import HookAnswer as HookAnswer
 from obsmem.core.hooks import HookEvent as HookEvent
+from obsmem.core.tuples import NamedTuple
 
 EntryKind = Literal["user", "assistant", "thinking", "tool_call", "tool_result", "summary", "boundary", "notice"]
 Speaker = Literal["human", "agent", "tool", "harness", "subagent"]

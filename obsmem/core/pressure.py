@@ -6,7 +6,9 @@ requests. Invariant: each number says where it came from; 0 means unknown, never
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from typing import Literal
+
+from obsmem.core.tuples import NamedTuple
 
 MeasureKind = Literal["request", "side", "kept", "count"]
 MEASURE_KINDS: tuple[MeasureKind, ...] = ("request", "side", "kept", "count")

@@ -7,9 +7,9 @@ entry (``id`` '') is this program's own.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
 
 from obsmem.core.model import Action
+from obsmem.core.tuples import NamedTuple
 
 FORK_OPENING = '<observational-memory fork="'
 

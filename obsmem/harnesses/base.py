@@ -9,12 +9,13 @@ an entry can be had again from the archive; context (who spoke, copies, branches
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from obsmem.core.hooks import ToolOutput
 from obsmem.core.model import Entry, HookAnswer, HookEvent, Session
 from obsmem.core.pressure import Limits as Limits
 from obsmem.core.pressure import Measure as Measure
+from obsmem.core.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from obsmem.core.turns import Draft, Written

@@ -9,9 +9,10 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 from obsmem.core import late
+from obsmem.core.tuples import NamedTuple
 from obsmem.harnesses.codex_files import document_piece
 from obsmem.harnesses.written import load_objects, parse_time, replace_surrogates
 

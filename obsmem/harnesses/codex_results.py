@@ -8,9 +8,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from obsmem.core import late
+from obsmem.core.tuples import NamedTuple
 from obsmem.harnesses.written import exit_code_in, flatten
 
 

@@ -12,9 +12,10 @@ import shlex
 import uuid
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
-from typing import Any, NamedTuple
+from typing import Any
 
 from obsmem.core.model import Action
+from obsmem.core.tuples import NamedTuple
 from obsmem.core.turns import Parentage, ToolUse
 
 KEY = "observationalMemoryFork"

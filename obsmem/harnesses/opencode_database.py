@@ -10,9 +10,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import closing
-from typing import Any, NamedTuple
+from typing import Any
 
 from obsmem.core import late
+from obsmem.core.tuples import NamedTuple
 from obsmem.harnesses.living_database import connect
 from obsmem.harnesses.opencode_parts import voice_of
 from obsmem.harnesses.opencode_rows import Row, parsed

@@ -11,9 +11,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 from obsmem.core import late
+from obsmem.core.tuples import NamedTuple
 from obsmem.harnesses.written import load_objects
 
 _decoder = json.JSONDecoder(strict=False)

@@ -9,9 +9,10 @@ takes them for the human's; an unknown part is kept as a notice, its words whole
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from obsmem.core.model import Entry, EntryKind, Speaker
+from obsmem.core.tuples import NamedTuple
 from obsmem.harnesses.opencode_actions import actions, notice_actions
 from obsmem.harnesses.own_block import apart
 from obsmem.harnesses.written import OWN_BLOCK, exit_code_in, flatten, parse_time

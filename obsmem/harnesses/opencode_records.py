@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from obsmem.core import late
 from obsmem.core.model import Entry
+from obsmem.core.tuples import NamedTuple
 from obsmem.harnesses.forks import KEY, Repeats, read_mark
 from obsmem.harnesses.opencode_document import is_event
 from obsmem.harnesses.opencode_parts import (

@@ -10,8 +10,9 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
+from obsmem.core.tuples import NamedTuple
 from obsmem.harnesses.base import Raw
 from obsmem.harnesses.written import load_objects
 

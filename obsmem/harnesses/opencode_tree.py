@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
+from obsmem.core.tuples import NamedTuple
 from obsmem.harnesses.opencode_parts import moment, voice_of
 from obsmem.harnesses.opencode_rows import Row, parsed
 

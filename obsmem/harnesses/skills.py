@@ -7,7 +7,8 @@ every harness, only what stands around it differs.
 from __future__ import annotations
 
 import os
-from typing import NamedTuple
+
+from obsmem.core.tuples import NamedTuple
 
 FOLDER = os.path.join(os.path.dirname(os.path.realpath(__file__)), "skill_texts")
 ENDING = ".md"

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+
+from obsmem.core.tuples import NamedTuple
 
 # How much each signal counts. They add up to 1, but for a quoted phrase that a text really holds.
 WEIGHTS: Mapping[str, float] = {

@@ -8,7 +8,7 @@ Nothing is read here: entries come in as values.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from obsmem.core.clean import strip_controls
 from obsmem.core.clock import Clock, utc_minute
@@ -16,6 +16,7 @@ from obsmem.core.ids import entry_id, shorten
 from obsmem.core.mask import mask
 from obsmem.core.model import Entry, Note, Reflection
 from obsmem.core.tokens import clip, clip_tail, estimate, excerpt
+from obsmem.core.tuples import NamedTuple
 from obsmem.memory.lines import line, reflection_line
 
 DEFAULT_BUDGET = 2000

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 from obsmem.core import late
 from obsmem.core.model import EntryKind, Session, Speaker
+from obsmem.core.tuples import NamedTuple
 from obsmem.store.archive_schema import KINDS, SEQ_BITS, SPEAKERS
 
 

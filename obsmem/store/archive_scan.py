@@ -10,9 +10,10 @@ import json
 import zlib
 from collections import deque
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from obsmem.core.model import EntryKind
+from obsmem.core.tuples import NamedTuple
 from obsmem.store.archive import Archive
 from obsmem.store.archive_rows import EntryRow, entry_row
 from obsmem.store.archive_schema import KIND_CODES, row_number

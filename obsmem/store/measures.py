@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
 
 from obsmem.core import late
 from obsmem.core.model import Entry
 from obsmem.core.pressure import MEASURE_KINDS, Measure
+from obsmem.core.tuples import NamedTuple
 from obsmem.store.archive_schema import KIND_CODES, SEQ_BITS, SPEAKER_CODES, row_number
 
 OLD, LOST = (

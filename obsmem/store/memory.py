@@ -12,10 +12,11 @@ import os
 import sqlite3
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from obsmem.core.ids import entry_id, parse_entry_id
 from obsmem.core.model import Drop, Note, Reflection
+from obsmem.core.tuples import NamedTuple
 from obsmem.store.memory_coverage import Coverage, Stretch
 from obsmem.store.memory_deliveries import Deliveries
 from obsmem.store.memory_pins import Pins

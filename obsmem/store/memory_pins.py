@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
 
 from obsmem.core.model import Pin
+from obsmem.core.tuples import NamedTuple
 from obsmem.store.schema import transaction
 
 _COLUMNS = "id, text, scope, at, source, evidence, session, workspace"

@@ -7,8 +7,8 @@ Invariant: one row for each call whose result was shortened, however often its r
 from __future__ import annotations
 
 import sqlite3
-from typing import NamedTuple
 
+from obsmem.core.tuples import NamedTuple
 from obsmem.store.schema import transaction
 
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 import json
 import sqlite3
 import time
-from typing import NamedTuple
 
+from obsmem.core.tuples import NamedTuple
 from obsmem.store.schema import transaction
 
 WAITING, TAKEN, CANCELLED, EXPIRED = "waiting", "taken", "cancelled", "expired"

@@ -10,10 +10,11 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from obsmem.core.identifiers import Term
 from obsmem.core.model import EntryKind
+from obsmem.core.tuples import NamedTuple
 from obsmem.store.archive_schema import KIND_CODES, KINDS, SEQ_BITS, row_number
 
 COLUMNS = ("human", "agent", "call", "output", "other", "names")

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
 
+from obsmem.core.tuples import NamedTuple
 from obsmem.store.schema import transaction
 
 

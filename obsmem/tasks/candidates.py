@@ -7,11 +7,11 @@ same in both; rare words choose, frequent ones only count once something is chos
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
 
 from obsmem.core.errors import StoreError
 from obsmem.core.identifiers import Term, light_stem, pattern_of, split, whole_names
 from obsmem.core.ids import is_entry_id, parse_entry_id
+from obsmem.core.tuples import NamedTuple
 from obsmem.memory.ranking import Candidate, rarity
 from obsmem.store.archive_rows import EntryRow
 from obsmem.store.archive_scan import rows_by_number

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import NamedTuple
 
+from obsmem.core.tuples import NamedTuple
 from obsmem.harnesses import REGISTRY, SESSION_VARIABLES
 from obsmem.store.archive import StoredSession
 from obsmem.system.workspace import workspace_of

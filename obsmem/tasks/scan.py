@@ -10,11 +10,11 @@ import json
 import re
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
 
 from obsmem.core import late
 from obsmem.core.identifiers import Term, light_stem
 from obsmem.core.model import Entry
+from obsmem.core.tuples import NamedTuple
 from obsmem.memory.own import is_own_call, is_own_text
 from obsmem.store.archive import StoredSession
 from obsmem.store.archive_rows import EntryRow

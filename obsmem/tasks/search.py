@@ -11,13 +11,13 @@ import re
 import sqlite3
 import time
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
 from obsmem.core.clock import Clock
 from obsmem.core.dates import take_date
 from obsmem.core.finds import Hit, Hits, Query
 from obsmem.core.identifiers import Term, pattern_of, read_terms
 from obsmem.core.model import Entry
+from obsmem.core.tuples import NamedTuple
 from obsmem.memory.ranking import Ranked, collapse, join_rankings, rank
 from obsmem.memory.snippet import snippet
 from obsmem.store.archive_rows import EntryRow

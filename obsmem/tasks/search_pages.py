@@ -11,11 +11,11 @@ import base64
 import binascii
 import zlib
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
 from obsmem.core.errors import UsageError
 from obsmem.core.identifiers import Term, pattern_of
 from obsmem.core.ids import is_entry_id, parse_entry_id
+from obsmem.core.tuples import NamedTuple
 from obsmem.store.archive_scan import rows_by_number
 from obsmem.store.archive_schema import SEQ_BITS, row_number
 from obsmem.store.index import Index

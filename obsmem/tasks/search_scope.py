@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import NamedTuple, cast
+from typing import cast
 
 from obsmem.core.clock import Clock
 from obsmem.core.dates import Span, read_date
 from obsmem.core.errors import UsageError
 from obsmem.core.finds import Query
 from obsmem.core.model import EntryKind
+from obsmem.core.tuples import NamedTuple
 from obsmem.store.archive import StoredSession
 from obsmem.store.archive_scan import Wanted
 from obsmem.store.archive_schema import KIND_CODES, row_number

@@ -13,12 +13,13 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any
 
 from obsmem.core import late
 from obsmem.core.finds import Hit, Hits, Query
 from obsmem.core.identifiers import Term, split
 from obsmem.core.model import Entry
+from obsmem.core.tuples import NamedTuple
 from obsmem.memory.snippet import snippet
 from obsmem.store.archive import StoredSession
 from obsmem.store.archive_scan import rows_by_number

@@ -9,13 +9,14 @@ from __future__ import annotations
 import operator
 import time
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from obsmem.core.errors import WorkerError
 from obsmem.core.finds import Query
 from obsmem.core.ids import entry_id
 from obsmem.core.model import Entry
 from obsmem.core.tokens import clip, estimate
+from obsmem.core.tuples import NamedTuple
 from obsmem.store.archive import StoredSession
 from obsmem.store.archive_schema import row_number
 from obsmem.store.vectors import VectorRow

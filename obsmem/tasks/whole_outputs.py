@@ -6,11 +6,12 @@ Invariant: what waits to be archived is found as well as what is archived, and g
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from obsmem.core.errors import NotFound
 from obsmem.core.ids import entry_id
 from obsmem.core.model import Entry
+from obsmem.core.tuples import NamedTuple
 from obsmem.store.archive_raw import find_raw_source, raw_bytes
 from obsmem.system.raw_files import RawFile, find_raw, find_raw_of_call
 from obsmem.tasks.store import Store
