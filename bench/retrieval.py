@@ -30,9 +30,9 @@ from obsmem.store.spending import Spending
 from obsmem.system import config
 from obsmem.tasks import vectors
 from obsmem.tasks.discover import find_below
-from obsmem.tasks.entries import read_entries
+from obsmem.tasks.entries import find_entry, read_entries
 from obsmem.tasks.ingest import ingest
-from obsmem.tasks.search import search, text_of
+from obsmem.tasks.search import search
 from obsmem.tasks.store import Store, open_store
 from obsmem.tasks.vectors import fill_vectors
 from obsmem.tasks.words import index_words
@@ -268,8 +268,8 @@ def place(store: Store, question: Question) -> int:
     """At which place the text stands in the answer; 0 for none."""
     hits = search(store, Query(question.words, limit=DEPTH)).hits
     for number, hit in enumerate(hits, 1):
-        found = text_of(store, hit.id)
-        if found is not None and digest(found[1].text) == question.text:
+        stored, row = find_entry(store, hit.id)
+        if any(digest(entry.text) == question.text for entry in read_entries(store, stored, [row], lost=True)):
             return number
     return 0
 
