@@ -61,6 +61,7 @@ PLUGIN_SERVER = {"command": "python3", "args": ["${CLAUDE_PLUGIN_ROOT}/observati
 PLACES = (
     store.ARCHIVE, store.MEMORY, store.INDEX, "backups", "sessions", "locks", seats.WAITING, "key", process.INTERPRETER_FILE, launcher.LAUNCHER,
     launcher.RECALL, launcher.SERVER, skill_files.RECORD, config_files.FOLDER, rule_files.RECORD, environment.ENVIRONMENT, notice.WELCOME, notice.LACKS_PACKAGES,
+    notice.TROUBLE, notice.TROUBLE_TOLD,
     state.OFF_FILE, "log.txt", indexfile.FOLDER, shortening.SETTINGS_FILE, shortening.VIEW_FOLDER, leftovers.MARK,
 )  # fmt: skip
 SESSION_FILES = (

@@ -16,6 +16,7 @@ from obsmem.system import config as configuration
 from obsmem.system import log, seats
 from obsmem.system.leftovers import sweep
 from obsmem.system.local_time import local_clock
+from obsmem.system.notice import leave_trouble
 from obsmem.system.paths import data_home, session_folder
 from obsmem.tasks.drain import drain_with_workers
 from obsmem.tasks.forget import apply_retention
@@ -56,6 +57,7 @@ def _maintain(home: str, arguments: argparse.Namespace) -> int:
         code = BUSY if done is None else 0
     except Exception as error:
         raised, outcome, code = error, f"failed-{type(error).__name__}", 1
+        leave_trouble(home, type(error).__name__)
     named = arguments.transcript or arguments.session
     folders = [session_folder(home, arguments.harness, arguments.transcript, arguments.session)] if named else []
     ms = int((time.monotonic() - started) * 1000)

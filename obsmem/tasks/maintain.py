@@ -18,6 +18,7 @@ from obsmem.system.files import free_bytes, remove
 from obsmem.system.indexfile import index_path
 from obsmem.system.local_time import local_clock
 from obsmem.system.lock import hold, try_hold, try_slot
+from obsmem.system.notice import clear_trouble, leave_trouble
 from obsmem.system.paths import safe_name, session_folder
 from obsmem.system.state import DEFAULT_RATE, State, switched_off, write_state
 from obsmem.system.warningfile import drop_warning
@@ -117,6 +118,7 @@ def catch_up(
         if block.parts:
             open_delivery(store, stored)
             fill_rule_file(store.home, stored, cwd, block)
+        clear_trouble(store.home)
     return done
 
 
@@ -127,6 +129,7 @@ def _may_work(store: Store, folder: str, cwd: str) -> bool:
         return False
     if free_bytes(store.home) < LOWEST_DISK:
         log.write(store.home, "maintain", outcome="disk-full")
+        leave_trouble(store.home, "the disk is full")
         return False
     return True
 
@@ -147,6 +150,7 @@ def _look(store: Store, harness: str, source: Source, ended: bool) -> Done:
     if ended:
         clear_rule_files(store.home, [stored])
     _tell_workspace(store, stored)
+    clear_trouble(store.home)
     return done
 
 

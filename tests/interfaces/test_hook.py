@@ -353,13 +353,25 @@ def test_a_recorded_interpreter_that_cannot_run_is_logged(place: Place) -> None:
     assert place.log.count("outcome=PermissionError") == 3
 
 
-def test_a_damaged_store_prints_nothing(place: Place) -> None:
+def test_a_damaged_store_gives_the_model_nothing_and_the_user_is_told_once_a_day(place: Place) -> None:
     place.home.mkdir()
     (place.home / "archive.db").write_bytes(b"this is no database" * 100)
-    done = place.hook("claude-code", "PreCompact", given=place.payload("PreCompact-auto"))
-    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
-    assert place.start(1) == b""
+    for again in (False, True):  # the second failure of a day is no news
+        done = place.hook("claude-code", "PreCompact", given=place.payload("PreCompact-auto"))
+        assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+        printed = [place.start(1, source) for source in ("startup", "compact")]
+        told = [json.loads(one) for one in printed if one]
+        assert [set(one) for one in told] == ([] if again else [{"systemMessage"}])
     assert "maintain harness=claude-code outcome=failed-" in place.log
+
+
+def test_trouble_that_is_over_is_not_told_of(place: Place) -> None:
+    place.home.mkdir()
+    (place.home / "archive.db").write_bytes(b"this is no database" * 100)
+    place.hook("claude-code", "PreCompact", given=place.payload("PreCompact-auto"))
+    (place.home / "archive.db").unlink()
+    place.remember()
+    assert "systemMessage" not in json.loads(place.start(1))
 
 
 @pytest.mark.parametrize("content", [b"", b"obsmem-block 1 abc 2\n9999\nshort", b"obsmem-block 1 abc\n", b"\x00" * 99])

@@ -5,9 +5,19 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
-from obsmem.system.notice import WELCOME_TEXT, is_welcome, leave_lack, leave_welcome, take_notice
+from obsmem.system.notice import (
+    TROUBLE_TOLD,
+    WELCOME_TEXT,
+    clear_trouble,
+    is_welcome,
+    leave_lack,
+    leave_trouble,
+    leave_welcome,
+    take_notice,
+)
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -33,6 +43,22 @@ def test_what_is_missing_comes_before_a_welcome_and_names_a_command_that_exists(
     python, script = told.split('"')[1::2]
     assert os.path.exists(python) and os.path.isfile(script) and told.endswith('" setup')
     assert take_notice(str(tmp_path), "codex") == WELCOME_TEXT
+
+
+def test_trouble_is_told_once_a_day_and_not_once_it_is_over(tmp_path: Path) -> None:
+    home = str(tmp_path)
+    leave_trouble(home, "StoreError")
+    clear_trouble(home)
+    assert take_notice(home, "codex") == ""
+    leave_trouble(home, "StoreError")
+    told = take_notice(home, "codex")
+    assert "(StoreError)" in told and told.endswith('" doctor')
+    leave_trouble(home, "StoreError")
+    assert take_notice(home, "codex") == ""
+    yesterday = time.time() - 90_000
+    os.utime(tmp_path / TROUBLE_TOLD, (yesterday, yesterday))
+    leave_trouble(home, "StoreError")
+    assert take_notice(home, "codex") == told
 
 
 def test_of_many_processes_one_tells(tmp_path: Path) -> None:
