@@ -27,7 +27,7 @@ from obsmem.tasks.called import command, installed_script
 from obsmem.tasks.doctor_hooks import check_harnesses, check_programs
 from obsmem.tasks.doctor_mcp import check_server
 from obsmem.tasks.doctor_reduce import check_shortening
-from obsmem.tasks.doctor_store import check_compactions, check_databases, check_deliveries, check_workers
+from obsmem.tasks.doctor_store import check_compactions, check_databases, check_deliveries, check_reading, check_workers
 from obsmem.tasks.finding import BROKEN, GOOD, WARNING, Check
 from obsmem.tasks.install import still_named
 from obsmem.workers.base import KEY, as_model
@@ -226,6 +226,7 @@ CHECKS: tuple[tuple[str, Callable[[Where], Iterator[Check]]], ...] = (
     ("programs", lambda where: check_programs()),
     ("disk", _disk),
     ("store", lambda where: check_databases(where.home)),
+    ("reading", lambda where: check_reading(where.home)),
     ("workers", lambda where: check_workers(where.home)),
     ("delivery", lambda where: check_deliveries(where.home)),
     ("compaction", lambda where: check_compactions(where.home)),

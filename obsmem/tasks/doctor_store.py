@@ -5,11 +5,14 @@ Invariant: everything is opened read-only; a check that costs more than a look i
 
 from __future__ import annotations
 
+import json
 import os
 import time
+from collections import Counter
 from collections.abc import Iterator
 
 from obsmem.core.errors import StoreError
+from obsmem.store.archive import StoredSession
 from obsmem.store.schema import damage
 from obsmem.system import config as configuration
 from obsmem.system.local_time import local_clock
@@ -20,6 +23,7 @@ from obsmem.tasks.finding import BROKEN, GOOD, WARNING, Check
 from obsmem.tasks.store import ARCHIVE, INDEX, MEMORY, Store
 
 RECENT_SECONDS = 7 * 86_400
+LEAST_BYTES = 50_000  # a session that only began may hold nobody's words yet
 QUICK = 64 << 20  # bytes; larger databases are looked through by fsck alone
 
 
@@ -42,6 +46,38 @@ def check_databases(home: str) -> Iterator[Check]:
         yield Check("store", BROKEN, "; ".join(wrong), f"run: {command()} fsck --repair")
     else:
         yield Check("store", GOOD, f"{', '.join(there)} open and are whole")
+
+
+def check_reading(home: str) -> Iterator[Check]:
+    """Whether anybody's words were found in the transcripts that grew lately: a harness may begin to write otherwise."""
+    store = _opened(home)
+    if store is None:
+        return
+    since = (time.time() - RECENT_SECONDS) * 1000
+    try:
+        silent = [one for one in store.archive.sessions() if one.updated_at >= since and _is_silent(store, one)]
+        told = {one.session.handle: _reasons(store, one) for one in silent}
+    finally:
+        store.close()
+    if not silent:
+        yield Check("reading", GOOD, "somebody's words were found in each transcript that grew lately")
+    for one in silent:
+        what = f"session {one.session.handle}: nobody's words were found in it ({told[one.session.handle]})"
+        yield Check("reading", WARNING, what, f"run: {command()} replay --parse-only {one.session.transcript}")
+
+
+def _is_silent(store: Store, stored: StoredSession) -> bool:
+    if sum(row.offset for row in store.archive.sources(stored.no)) < LEAST_BYTES:
+        return False
+    return not any(row.kind in ("user", "assistant") for row in store.archive.entries(stored.no))
+
+
+def _reasons(store: Store, stored: StoredSession) -> str:
+    """The most frequent reasons why records of a session gave nothing."""
+    reasons: Counter[str] = Counter()
+    for row in store.archive.sources(stored.no):
+        reasons.update(json.loads(row.skipped))
+    return ", ".join(f"{why} {count}" for why, count in reasons.most_common(3))
 
 
 def check_workers(home: str) -> Iterator[Check]:

@@ -20,6 +20,8 @@ from obsmem.tasks.finding import BROKEN, GOOD, WARNING, Check
 from obsmem.tasks.ingest import ingest
 from obsmem.tasks.store import open_store
 
+ROOT = Path(__file__).resolve().parents[2]
+
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
@@ -86,6 +88,27 @@ def test_what_hooks_cannot_log_is_found_without_the_log(home: str) -> None:
     assert [check.name for check in unlogged_trouble(home, "")] == ["interpreter", "launcher"]
     install.uninstall(home, "claude-code")
     assert [check.name for check in unlogged_trouble(home, "")] == ["interpreter"], "nothing calls the launcher now"
+
+
+def test_a_transcript_in_which_nobodys_words_are_found_is_named(home: str, tmp_path: Path) -> None:
+    """A real session, and the same as a later version of the program might write it: under other names."""
+    whole = next((ROOT / "fixtures" / "demo" / "codex").glob("rollout-*")).read_bytes()
+    path = tmp_path / "rollout-x.jsonl"
+    path.write_bytes(whole)
+    with open_store(home) as store:
+        assert ingest(store, "codex", Source(str(path))).entries
+    assert look(home)["reading"].level == GOOD
+    path = tmp_path / "rollout-y.jsonl"
+    path.write_bytes(
+        whole.replace(b'"type":"response_item"', b'"type":"thread_item"')
+        .replace(b'"type":"event_msg"', b'"type":"thread_event"')
+        .replace(b'"type":"compacted"', b'"type":"thread_summary"')
+        .replace(b'"id":"', b'"id":"new-')
+    )
+    with open_store(home) as store:
+        ingest(store, "codex", Source(str(path)))
+    found = look(home)["reading"]
+    assert found.level == WARNING and "type:thread_item" in found.what and str(path) in found.remedy
 
 
 def lose_interpreter(home: str) -> None:
