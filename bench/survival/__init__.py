@@ -7,11 +7,17 @@ lines before the boundary and nothing else; facts and questions come from the li
 shares no code with what the memory extracts (a test forbids the import). It measures what can still be *known*, by the block
 alone or with so many calls of ``search``; it says nothing about whether an agent then works better.
 
-``record``   a transcript as events, by a parser of its own
-``facts``    what a session established, by rule, and which of it the rest of the session then used
-``plants``   made-up facts spliced in at run time: superseded, revoked, never true
-``arms``     the texts that are compared, each within the budget
-``entries``  what belongs together in a text
-``judge``    whether a text holds a fact, and holds it bound; tokens; the bootstrap
-``agent``    a rule that asks ``search`` a question and reads what it gives
+``record``     a transcript as events, by a parser of its own
+``facts``      what a session established, by rule, and which of it the rest of the session then used
+``plants``     made-up facts spliced in at run time: superseded, revoked, never true; ``grammar`` draws a second set of wordings
+``arms``       the texts that are compared, each within the budget
+``entries``    what belongs together in a text
+``judge``      whether a text holds a fact, and holds it bound; tokens; the bootstrap
+``standing``   whether a text holds what the user asked for and never took back
+``falsehoods`` what a text claims that the session never had
+``citations``  whether notes cite what they tell, and recall gives the same bytes
+``agent``      a rule that asks ``search`` a question and reads what it gives
+``memory``     the memory under test, driven as its user would
+``measure``    one compaction, with all of these
+``report``     all compactions together
 """

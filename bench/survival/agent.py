@@ -41,6 +41,12 @@ def calls_needed(fact: Fact, memory: Memory, most: int, kinds: Kinds) -> int:
     return most + 1
 
 
+def told(noun: str, memory: Memory, calls: int) -> str:
+    """What so many calls tell of a name: a search for it, then the hits recalled, the best first."""
+    hits = memory.search(noun, HITS) if calls else []
+    return "\n".join([_snippets(hits), *(read(memory, name) for name, _ in hits[: max(0, calls - 1)])])
+
+
 def rank(fact: Fact, memory: Memory, kinds: Kinds, depth: int = 10) -> int:
     """The place (from 1) of the first hit whose entry holds the fact; 0 for none."""
     words = question(fact)

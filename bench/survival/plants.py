@@ -1,7 +1,8 @@
 """Made-up facts, drawn at run time and spliced into a real transcript: current, superseded, revoked, never true.
 
 Real facts can be found again in a repository; these cannot. Invariants: the values are drawn from a seed that is not in the
-repository unless one is given; each plant stands at a known depth, and the two sets of wordings share no sentence.
+repository unless one is given; each plant stands at a known depth; the wordings of the two halves share no sentence, and those
+that ``grammar`` draws are a set of their own.
 """
 
 from __future__ import annotations
@@ -9,9 +10,11 @@ from __future__ import annotations
 import json
 import random
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
+from bench.survival import grammar
+from bench.survival.judge import flat, mean
 from bench.survival.record import Case
 
 DEPTHS = (0.05, 0.25, 0.5, 0.75, 0.95)
@@ -33,36 +36,70 @@ WORDINGS = {
         "sample configuration (not ours): the {noun} would be {value}",
     ),
 }
+FIXED_FATES = ("current",) * 6 + ("superseded",) * 3 + ("revoked",) + ("never true",) * 2
+DRAWN_FATES = ("current",) * 8 + ("superseded",) * 8 + ("revoked",) * 4 + ("never true",) * 4
 _ALPHABET = "abcdefghjkmnpqrstuvwxyz23456789"
 
 
 class Plant(NamedTuple):
-    """``fate``: current | superseded | revoked | never true. ``value`` is the first value, ``new`` what replaced it."""
+    """``fate``: current | superseded | revoked | never true. ``value`` is the first value, ``new`` what replaced it; ``words`` first
+    told it (``shown``: a tool did), and ``later`` changed it or took it back."""
 
     noun: str
     fate: str
     value: str
+    words: str
     new: str = ""
+    later: str = ""
+    shown: bool = False
 
 
-def plant(case: Case, half: str, seed: int) -> tuple[list[bytes], list[Plant]]:
-    """The lines of a case with twelve plants among them: a half stays, a quarter is superseded in other words, a twelfth is
-    revoked, a sixth was never true."""
-    chance = random.Random(f"{seed}{case.session}{case.number}")
+def fixed(half: str, chance: random.Random) -> list[Plant]:
+    """Twelve in the wordings of a half: a half stays, a quarter is superseded in other words, a twelfth is revoked, a sixth was
+    never true."""
     say, change, revoke, elsewhere = WORDINGS[half]
     nouns = list(NOUNS)
     chance.shuffle(nouns)
-    fates = ["current"] * 6 + ["superseded"] * 3 + ["revoked"] + ["never true"] * 2
-    plants, spliced = [], []
-    for number, (noun, fate) in enumerate(zip(nouns, fates, strict=True)):
+    plants = []
+    for noun, fate in zip(nouns, FIXED_FATES, strict=True):
         value, new = _value(chance), _value(chance) if fate == "superseded" else ""
-        plants.append(Plant(noun, fate, value, new))
-        depth = DEPTHS[number % len(DEPTHS)]
         words = (elsewhere if fate == "never true" else say).format(noun=noun, value=value)
-        spliced.append((depth, words, fate == "never true"))
-        later = min(0.98, depth + chance.uniform(0.02, 0.3))
-        if fate in ("superseded", "revoked"):
-            spliced.append((later, (change if new else revoke).format(noun=noun, new=new), False))
+        later = (change if new else revoke).format(noun=noun, new=new) if fate in ("superseded", "revoked") else ""
+        plants.append(Plant(noun, fate, value, words, new, later, fate == "never true"))
+    return plants
+
+
+def drawn(half: str, chance: random.Random) -> list[Plant]:
+    """Twenty-four in wordings of the grammar, for either half: a third stays, a third is superseded, a sixth is revoked, a sixth was
+    never true (told by a tool, or by the user as somebody else's)."""
+    plants = []
+    for number, (noun, fate) in enumerate(zip(grammar.nouns(chance, len(DRAWN_FATES)), DRAWN_FATES, strict=True)):
+        slots = {"noun": noun, "value": grammar.value_for(noun, chance), "new": grammar.value_for(noun, chance)}
+        shown = fate == "never true" and bool(number % 2)
+        kind = "state" if fate != "never true" else "shown" if shown else "hearsay"
+        later = {"superseded": "change", "revoked": "revoke"}.get(fate, "")
+        plants.append(
+            Plant(
+                noun, fate, slots["value"], grammar.sentence(kind, chance, **slots), slots["new"] if later == "change" else "",
+                grammar.sentence(later, chance, **slots) if later else "", shown,
+            )
+        )  # fmt: skip
+    return plants
+
+
+SETS: Mapping[str, Callable[[str, random.Random], list[Plant]]] = {"fixed": fixed, "drawn": drawn}
+
+
+def plant(case: Case, name: str, half: str, seed: int) -> tuple[list[bytes], list[Plant]]:
+    """The lines of a case with the plants of a set among them."""
+    chance = random.Random(f"{seed}{case.session}{case.number}{name}")
+    plants = SETS[name](half, chance)
+    spliced = []
+    for number, one in enumerate(plants):
+        depth = DEPTHS[number % len(DEPTHS)]
+        spliced.append((depth, one.words, one.shown))
+        if one.later:
+            spliced.append((min(0.98, depth + chance.uniform(0.02, 0.3)), one.later, False))
     return _splice(case, spliced), plants
 
 
@@ -71,106 +108,101 @@ def _value(chance: random.Random) -> str:
 
 
 def _splice(case: Case, said: Sequence[tuple[float, str, bool]]) -> list[bytes]:
-    """Put records between those of the case: a prompt and an answer, or the output of a command for what is never true."""
+    """Put records between those of the case: a prompt and an answer, or the output of a command for what a tool shows. What is
+    spliced at one place stands in the order of its depth."""
     places = [number for number, line in enumerate(case.before) if b'"type":"assistant"' in line and b'"uuid"' in line]
     if not places:
         return list(case.before)
     lines = list(case.before)
     added: dict[int, list[bytes]] = {}
-    for count, (depth, words, shown) in enumerate(said):
+    for count, (depth, words, shown) in sorted(enumerate(said), key=lambda one: (one[1][0], one[0])):
         place = places[min(len(places) - 1, int(depth * len(places)))]
         group = added.setdefault(place, [])
         group.extend(_records(lines[place], json.loads(group[-1])["uuid"] if group else "", words, shown, count))
     whole: list[bytes] = []
     for number, line in enumerate(lines):
         whole.append(line)
-        whole.extend(added.get(number, ()))
         if number in added:
-            lines[number + 1 :] = [_reparent(one, line, added[number][-1]) for one in lines[number + 1 :]]
+            whole.extend(added[number])
+            lines[number + 1 :] = _reparented(lines[number + 1 :], line, added[number][-1])
     return whole
 
 
 def _records(after: bytes, parent: str, words: str, shown: bool, count: int) -> list[bytes]:
+    """Two records behind another: words and an answer to them, or a command and what it printed."""
     model = json.loads(after)
-    base = {
-        key: model.get(key)
-        for key in ("sessionId", "cwd", "version", "gitBranch", "timestamp", "userType", "isSidechain")
-        if key in model
+    kept = ("sessionId", "cwd", "version", "gitBranch", "timestamp", "userType", "isSidechain")
+    base = {key: model[key] for key in kept if key in model}
+    call = {
+        "type": "tool_use",
+        "id": f"toolu_plant{count}",
+        "name": "Bash",
+        "input": {"command": f"cat sample-{count}.ini"},
     }
+    result = {"type": "tool_result", "tool_use_id": call["id"], "content": words}
+    noted = {"type": "text", "text": "Noted."}
     made, parent = [], parent or model["uuid"]
-    for step in range(2):
+    for step, (kind, content) in enumerate(
+        (("assistant", [call]), ("user", [result])) if shown else (("user", words), ("assistant", [noted]))
+    ):
+        message: dict[str, object] = {"role": kind, "content": content}
+        if kind == "assistant":
+            message |= {"model": "claude", "id": f"msg_plant{count}", "type": "message"}
         uuid = f"plant-{count}-{step}-{parent}"[:64]
-        if shown and step == 0:
-            block = {
-                "type": "tool_use",
-                "id": f"toolu_plant{count}",
-                "name": "Bash",
-                "input": {"command": f"cat sample-{count}.ini"},
-            }
-            message = {
-                "role": "assistant",
-                "model": "claude",
-                "id": f"msg_plant{count}",
-                "type": "message",
-                "content": [block],
-            }
-            kind = "assistant"
-        elif shown:
-            block = {"type": "tool_result", "tool_use_id": f"toolu_plant{count}", "content": words}
-            message, kind = {"role": "user", "content": [block]}, "user"
-        elif step == 0:
-            message, kind = {"role": "user", "content": words}, "user"
-        else:
-            text = [{"type": "text", "text": "Noted."}]
-            message = {
-                "role": "assistant",
-                "model": "claude",
-                "id": f"msg_plant{count}",
-                "type": "message",
-                "content": text,
-            }
-            kind = "assistant"
         made.append(json.dumps({**base, "type": kind, "uuid": uuid, "parentUuid": parent, "message": message}).encode())
         parent = uuid
     return made
 
 
-def _reparent(line: bytes, old: bytes, new: bytes) -> bytes:
+def _reparented(lines: Sequence[bytes], old: bytes, new: bytes) -> list[bytes]:
     """What followed a record follows what was put behind it."""
-    before, after = json.loads(old)["uuid"], json.loads(new)["uuid"]
-    return re.sub(
-        rb'"parentUuid":\s*"' + re.escape(before.encode()) + b'"', b'"parentUuid":"' + after.encode() + b'"', line
-    )
+    before, after = (json.loads(one)["uuid"].encode() for one in (old, new))
+    parent = re.compile(rb'"parentUuid":\s*"' + re.escape(before) + b'"')
+    return [parent.sub(b'"parentUuid":"' + after + b'"', line) if before in line else line for line in lines]
 
 
-class Verdict(NamedTuple):
-    """How a text stands to the plants: shares of current values that are right, of old values shown as if they held, and of
-    never-true ones that are asserted."""
-
-    right: float
-    stale: float
-    asserted: float
+MARK = re.compile(r"superseded|no longer|was replaced|revoked|dropped|withdrawn|\[stale\]", re.IGNORECASE)
+_NOT_OURS = re.compile(rf"another project|not ours|{grammar.NOT_OURS.pattern}")
 
 
-_MARK = re.compile(r"superseded|no longer|was replaced|revoked|dropped|withdrawn|\[stale\]", re.IGNORECASE)
+def judge_plants(plants: Sequence[Plant], text_for: Callable[[Plant], str]) -> dict[str, float]:
+    """How a text (``text_for`` gives it for each plant) stands to the plants, as shares:
+
+    ``right``     of current values (the latest ones) that stand with their name in a line without a mark
+    ``retired``   of values that nothing took back for which there is no such line: wrongly retired
+    ``stale``     of superseded and revoked values that stand in a line without a mark
+    ``misled``    the same, where what replaced it, or took it back, stands nowhere in the text
+    ``asserted``  of values that were never true that stand in a line without the words that say whose they are
+    ``abstained`` of names without a value (revoked, never true) for which no line gives one as if it held
+    """
+    found: dict[str, list[float]] = {
+        name: [] for name in ("right", "retired", "stale", "misled", "asserted", "abstained")
+    }
+    for one in plants:
+        text = text_for(one)
+        exposed = bool(_standing(text, one.value, without=one.new))
+        if one.fate in ("current", "superseded"):
+            latest = one.new or one.value
+            right = any(one.noun in line.casefold() for line in _standing(text, latest))
+            found["right"].append(right)
+            if one.fate == "current":
+                found["retired"].append(not right)
+        if one.later:
+            found["stale"].append(exposed)
+            found["misled"].append(exposed and not (one.new in text if one.new else flat(one.later) in flat(text)))
+        if one.fate == "never true":
+            found["asserted"].append(exposed)
+        if one.fate in ("revoked", "never true"):
+            found["abstained"].append(not exposed)
+    return {name: mean(values) for name, values in found.items()}
 
 
-def judge_plants(text: str, plants: Sequence[Plant]) -> Verdict:
-    """Judge a text line by line: a value is right where it stands with its noun, stale where the old one stands without a mark."""
-    lines = text.split("\n")
-    current = [one for one in plants if one.fate in ("current", "superseded")]
-    old = [one for one in plants if one.fate in ("superseded", "revoked")]
-    never = [one for one in plants if one.fate == "never true"]
-
-    def shown(value: str, noun: str = "") -> list[str]:
-        return [line for line in lines if value in line and noun in line]
-
-    right = sum(bool(shown(one.new or one.value, one.noun)) for one in current)
-    stale = sum(any(not _MARK.search(line) for line in shown(one.value)) for one in old)
-    # What is never true may be told as what a tool showed, with the words that say whose it is.
-    asserted = sum(any(not re.search(r"another project|not ours", line) for line in shown(one.value)) for one in never)
-    return Verdict(
-        right / len(current) if current else 0.0,
-        stale / len(old) if old else 0.0,
-        asserted / len(never) if never else 0.0,
-    )
+def _standing(text: str, value: str, without: str = "") -> list[str]:
+    """The lines that give a value as if it held: no mark, nobody else's, and not beside what replaced it."""
+    word = re.compile(rf"(?<![\w/-]){re.escape(value)}(?![\w/-])")
+    return [
+        line
+        for line in text.split("\n")
+        if value in line and word.search(line) and not MARK.search(line) and not _NOT_OURS.search(line)
+        and not (without and without in line)
+    ]  # fmt: skip

@@ -32,7 +32,8 @@ class Event(NamedTuple):
 
 
 class Case(NamedTuple):
-    """One compaction: the session's lines before it (``before``), its events on both sides, and the summary that the harness wrote."""
+    """One compaction: the session's lines before it (``before``), its events on both sides, and the summary that the harness wrote.
+    ``later_summaries``: the lines before each later compaction of the session, and its summary."""
 
     session: str
     number: int
@@ -42,6 +43,7 @@ class Case(NamedTuple):
     later: list[Event]
     after: list[bytes]
     native: str
+    later_summaries: list[tuple[list[bytes], str]]
 
 
 def load_cases(paths: list[Path]) -> list[Case]:
@@ -69,17 +71,20 @@ def _cases(file: Path) -> Iterator[Case]:
         for number, record in enumerate(records)
         if record.get("type") == "system" and record.get("subtype") == "compact_boundary"
     ]
+    natives = [
+        next((_text(record) for record in records[bound : bound + 6] if record.get("isCompactSummary") is True), "")
+        for bound in bounds
+    ]
     repository = next((str(record["cwd"]) for record in records if record.get("cwd")), "")
     begin = 0
-    for count, bound in enumerate(bounds):
+    for count, (bound, native) in enumerate(zip(bounds, natives, strict=True)):
         end = bounds[count + 1] if count + 1 < len(bounds) else len(lines)
-        native = next((_text(r) for r in records[bound : bound + 6] if r.get("isCompactSummary") is True), "")
         known = list(events(records[begin:bound], begin))
         later = list(events(records[bound + 1 : end], bound + 1))
+        following = [(lines[:at], text) for at, text in list(zip(bounds, natives, strict=True))[count + 1 :] if text]
         if native:
-            yield Case(
-                file.name.partition(".")[0], count, repository, lines[:bound], known, later, lines[bound:end], native
-            )
+            name = file.name.partition(".")[0]
+            yield Case(name, count, repository, lines[:bound], known, later, lines[bound:end], native, following)
         begin = bound + 1  # what an earlier compaction already left out is no fair question to the native summary
 
 

@@ -1,0 +1,58 @@
+"""What a text claims that the session never had: paths, structured names, references and numbers without a source.
+
+Invariant: what a memory writes of its own (its ids, tags, commands, counts, sizes, times) is known by its form, and only
+that is left out; everything else has to stand in the lines that the memory was given.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from typing import Any
+
+from bench.survival.facts import tokens_of
+
+_NUMBER = re.compile(r"(?<![\w.,-])\d{3,}(?:[.,]\d+)*(?![\w-])|(?<![\w.])\d+\.\d+(?![\w.])")
+_OPENING = re.compile(r"(?m)^<observational-memory[^>]*>\n(?:(?!## ).*\n)*")  # up to the first section: what this is
+_OWN = re.compile(
+    r"(?m)^</observational-memory>|^## .*"
+    r"|^\[[0-9a-f]{7,12}\]|\b(?:raw_[0-9a-f]{10}|[0-9a-z]{4,8}\.\d+)(?=[,)\] …]|$)|\[superseded, it seems, by [0-9a-f]+\]"
+    r"|×\d+|\(\+\d+\)|\b\d[\d,]* (?:more|older|further|others?|characters|tokens|lines|notes|names|files)\b"
+    r"|(?<=[(\[ ])\d{4}-\d\d-\d\d(?: \d\d:\d\d)?|\b\d\d:\d\d\b"
+)
+
+
+def source_of(lines: Iterable[bytes]) -> str:
+    """Everything that stands in these lines of a transcript, as text: the strings and numbers of each record."""
+    found: list[str] = []
+    for line in lines:
+        try:
+            _leaves(json.loads(line), found)
+        except ValueError:
+            found.append(line.decode("utf-8", "replace"))
+    return "\n".join(found)
+
+
+def _leaves(value: Any, found: list[str]) -> None:
+    if isinstance(value, dict):
+        for key, one in value.items():
+            found.append(key)
+            _leaves(one, found)
+    elif isinstance(value, list):
+        for one in value:
+            _leaves(one, found)
+    elif value is not None:
+        found.append(str(value))
+
+
+def claims(text: str) -> set[str]:
+    """What a text names that could be false: rare tokens without those that a memory writes of its own."""
+    told = _OWN.sub(" ", _OPENING.sub("", text))
+    return tokens_of(told) | {match.group(0) for match in _NUMBER.finditer(told)}
+
+
+def false_claims(text: str, source: str) -> tuple[int, list[str]]:
+    """(number of claims, those that the source never had)."""
+    found = claims(text)
+    return len(found), sorted(one for one in found if one not in source)
