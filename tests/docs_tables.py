@@ -26,6 +26,7 @@ from obsmem.harnesses import REGISTRY, load
 from obsmem.interfaces.cli import build_parser
 from obsmem.store import archive_schema, index, memory_schema
 from obsmem.system import config
+from tests.survival_tables import survival
 
 ROOT = Path(__file__).resolve().parents[1]
 SPEC = ROOT / "SPEC.md"
@@ -224,42 +225,6 @@ def numbers(old: str) -> str:
     return table(("module", "constants", "what they bound, and the source"), rows)
 
 
-SURVIVAL = ROOT / "bench" / "results" / "survival.json"
-ARMS = (
-    ("B1 tail", "the last messages"),
-    ("B3 prompts", "what the user said"),
-    ("B4 native", "the summary that the harness wrote"),
-    ("B5 card", "a hand-made card with every identifier"),
-    ("B8 ours", "the block alone"),
-    ("B7 native + ours", "summary and block"),
-    ("B7 + 1 calls", "… and one call of `search`"),
-    ("B7 + 2 calls", "… and the first hit recalled"),
-    ("B9 another session's", "another session's block"),
-    ("B11 ours, shuffled", "the block with its files and errors exchanged"),
-    ("B10 everything", "the whole session"),
-)
-CLASSES = {
-    "edited": "edited", "read only": "only read", "identifier in file": "name in its file", "command and error": "command, its error",
-    "user's words": "user's words", "open to-do": "open to-dos", "demand": "used later",
-}  # fmt: skip
-
-
-def survival(half: str) -> str:
-    """What the bench's committed artefact says of one half of the sessions."""
-    found = json.loads(SURVIVAL.read_text(encoding="utf-8"))["summary"][half]
-    rows = [
-        (about, *(found["arms"][arm].get(kind, "") for kind in CLASSES)) for arm, about in ARMS if arm in found["arms"]
-    ]
-    rows.append(("summary and block minus summary", *(found["differences"].get(kind, "") for kind in CLASSES)))
-    return table((f"{half}, {found['compactions']} compactions", *CLASSES.values()), rows) + "\n" + table(
-        ("search for what the summary dropped and the session used", "first hit", "first five hits"),
-        [(f"{found['search']['questions']} questions", found["search"]["hit@1"], found["search"]["hit@5"])],
-    ) + "\n" + table(
-        ("made-up facts", "current value told", "old value without a mark", "never true, told as true"),
-        [("twelve a session", found["plants"]["right"], found["plants"]["stale"], found["plants"]["asserted"])],
-    )  # fmt: skip
-
-
 TABLES: Mapping[str, Callable[[str], str]] = {
     "values": lambda old: values(),
     "tables": lambda old: tables(),
@@ -270,8 +235,8 @@ TABLES: Mapping[str, Callable[[str], str]] = {
     "commands": lambda old: commands(),
     "config": lambda old: keys(),
     "numbers": numbers,
-    "survival development": lambda old: survival("development"),
-    "survival held-out": lambda old: survival("held-out"),
+    "survival development": lambda old: survival("development", table),
+    "survival held-out": lambda old: survival("held-out", table),
     **{f"worker {kind}": (lambda old, kind=kind: worker_options(kind)) for kind in ("http", "command")},  # type: ignore[misc]
     **{f"ignored {name}": (lambda old, name=name: ignored(name)) for name in REGISTRY},  # type: ignore[misc]
 }

@@ -13,7 +13,7 @@ from typing import Any
 
 from bench.survival import facts, judge, report
 from bench.survival.measure import CLASSES, Subject, with_memory, without_memory
-from bench.survival.record import Case, load_cases
+from bench.survival.record import LEAST_CALLS, Case, load_cases
 
 HALVES = ("development", "held-out")
 
@@ -21,7 +21,7 @@ HALVES = ("development", "held-out")
 def main(words: Sequence[str] | None = None) -> int:
     """Measure, print, and write the artefact. What was there without a memory is measured and printed first."""
     options = _options(words)
-    cases = load_cases([Path(name) for name in options.paths])
+    cases = load_cases([Path(name) for name in options.paths], options.least_calls)
     seed = options.seed if options.seed is not None else secrets.randbelow(1 << 32)
     subjects = [one for one in _subjects(cases, options, seed) if options.half in ("both", one.half)]
     if not subjects:
@@ -56,6 +56,9 @@ def _options(words: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--half", choices=(*HALVES, "both"), default="development")
     parser.add_argument("--budget", type=int, default=8_000)
     parser.add_argument("--calls", type=lambda text: [int(one) for one in text.split(",")], default=[0, 1, 2, 3, 5])
+    parser.add_argument(
+        "--least-calls", type=int, default=LEAST_CALLS, help="of tools after a compaction for it to count"
+    )
     parser.add_argument("--seed", type=int, help="of the plants; drawn where none is given")
     parser.add_argument("--out", default="", help="write the artefact there")
     return parser.parse_args(words)

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from bench.survival.facts import Fact
-from bench.survival.falsehoods import claims, source_of
+from bench.survival.falsehoods import claims, source_of, stands
 from bench.survival.judge import mean
 from bench.survival.memory import Memory
 
@@ -47,7 +47,7 @@ def judge_citations(memory: Memory, lines: Sequence[bytes], block: str, known: S
         for note in notes
     )
     rates = [
-        mean([float(one in source) for one in found])
+        mean([float(stands(one, source)) for one in found])
         for note in notes
         if (found := claims(note.text))
         for source in [source_of(lines[place] for place in sorted({places[name] for name in note.cited}) if place >= 0)]

@@ -1,7 +1,7 @@
 """What a text claims that the session never had: paths, structured names, references and numbers without a source.
 
-Invariant: what a memory writes of its own (its ids, tags, commands, counts, sizes, times) is known by its form, and only
-that is left out; everything else has to stand in the lines that the memory was given.
+Invariant: what a memory writes of its own (its ids, tags, commands, counts, sizes, times) is known by its form, and only that
+is left out, with the words that it shows to be cut; everything else has to stand, as a whole word, in the lines that it was given.
 """
 
 from __future__ import annotations
@@ -13,14 +13,16 @@ from typing import Any
 
 from bench.survival.facts import tokens_of
 
-_NUMBER = re.compile(r"(?<![\w.,-])\d{3,}(?:[.,]\d+)*(?![\w-])|(?<![\w.])\d+\.\d+(?![\w.])")
+_NUMBER = re.compile(r"(?<![\w.,#-])\d{3,}(?:[.,]\d+)*(?![\w-])|(?<![\w.])\d+\.\d+(?![\w.])")
 _OPENING = re.compile(r"(?m)^<observational-memory[^>]*>\n(?:(?!## ).*\n)*")  # up to the first section: what this is
 _OWN = re.compile(
-    r"(?m)^</observational-memory>|^## .*"
+    r"(?m)^</observational-memory>|^## .*|[^\s`]*observational_memory\.py(?: [a-z]+ [^\s`]+)?"
     r"|^\[[0-9a-f]{7,12}\]|\b(?:raw_[0-9a-f]{10}|[0-9a-z]{4,8}\.\d+)(?=[,)\] …]|$)|\[superseded, it seems, by [0-9a-f]+\]"
     r"|×\d+|\(\+\d+\)|\b\d[\d,]* (?:more|older|further|others?|characters|tokens|lines|notes|names|files)\b"
     r"|(?<=[(\[ ])\d{4}-\d\d-\d\d(?: \d\d:\d\d)?|\b\d\d:\d\d\b"
 )
+_CUT = re.compile(r"\s?(?:\[…[^\]\n]*\]\s?|…)")
+_BESIDE_CUT = re.compile(r"\S*…\S*")
 
 
 def source_of(lines: Iterable[bytes]) -> str:
@@ -48,11 +50,22 @@ def _leaves(value: Any, found: list[str]) -> None:
 
 def claims(text: str) -> set[str]:
     """What a text names that could be false: rare tokens without those that a memory writes of its own."""
-    told = _OWN.sub(" ", _OPENING.sub("", text))
+    told = _OWN.sub(" ", _BESIDE_CUT.sub(" ", _CUT.sub("…", _OPENING.sub("", text))))
     return tokens_of(told) | {match.group(0) for match in _NUMBER.finditer(told)}
 
 
 def false_claims(text: str, source: str) -> tuple[int, list[str]]:
     """(number of claims, those that the source never had)."""
     found = claims(text)
-    return len(found), sorted(one for one in found if one not in source)
+    return len(found), sorted(one for one in found if not stands(one, source))
+
+
+def stands(word: str, source: str) -> bool:
+    """True if a word stands in a source, and not only as a piece of a longer one."""
+    place = source.find(word)
+    while place >= 0:
+        around = source[max(0, place - 1) : place] + source[place + len(word) : place + len(word) + 1]
+        if not any(character.isalnum() or character == "_" for character in around):
+            return True
+        place = source.find(word, place + 1)
+    return False

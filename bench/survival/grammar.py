@@ -90,7 +90,8 @@ def sentence(kind: str, chance: random.Random, **values: str) -> str:
         name = slot.group(1)
         filled = values[name] if name in values else chance.choice(GRAMMAR[name])
         text = text[: slot.start()] + filled + text[slot.end() :]
-    return text[:1].upper() + text[1:] if kind != "shown" else text
+    value = kind == "shown" or text.startswith(tuple(values.values()))
+    return text if value else text[:1].upper() + text[1:]
 
 
 def nouns(chance: random.Random, count: int) -> list[str]:

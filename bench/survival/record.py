@@ -46,8 +46,8 @@ class Case(NamedTuple):
     later_summaries: list[tuple[list[bytes], str]]
 
 
-def load_cases(paths: list[Path]) -> list[Case]:
-    """Every compaction of every file that is large enough on both sides."""
+def load_cases(paths: list[Path], calls: int = LEAST_CALLS) -> list[Case]:
+    """Every compaction of every file that is large enough on both sides (``calls`` tool calls after it)."""
     files = [
         file
         for path in paths
@@ -58,7 +58,7 @@ def load_cases(paths: list[Path]) -> list[Case]:
     return [
         case
         for case in cases
-        if len(case.known) >= LEAST_EVENTS and sum(event.kind == "call" for event in case.later) >= LEAST_CALLS
+        if len(case.known) >= LEAST_EVENTS and sum(event.kind == "call" for event in case.later) >= calls
     ]
 
 

@@ -17,9 +17,6 @@ SHARED = 2  # rare words that later words must share to be about it
 
 _CUE = re.compile(r"(?i)\b(?:no|actually|instead|don'?t|do not|revert|undo|forget|rather|never mind|scrap|wait)\b")
 _QUESTION = re.compile(r"\?\s*$")
-_LASTING = re.compile(
-    r"(?i)\b(?:always|never|from now on|make sure|must|should|don'?t|do not|only|keep|avoid|prefer|use|without|every)\b"
-)
 # A mark that a memory puts behind what it holds for outdated; the user's own words have none in such brackets.
 _MARK = re.compile(
     r"\[(?:superseded|stale|revoked|retired|outdated|withdrawn|replaced|no longer)[^\]]*\]", re.IGNORECASE
@@ -35,13 +32,12 @@ class Retired(NamedTuple):
 
 
 def instructions(case: Case) -> list[str]:
-    """The user's words that ask for something lasting and that no later words may have taken back."""
+    """What the user said that is no question and that no later words may have taken back."""
     prompts = [flat(event.text) for event in case.known if event.kind == "prompt" and len(event.text.split()) >= 3]
     return [
         words
         for number, words in enumerate(prompts)
-        if _LASTING.search(words)
-        and not _QUESTION.search(words)
+        if not _QUESTION.search(words)
         and not any(_CUE.search(later) and _shares(words, later) for later in prompts[number + 1 :])
     ]
 
