@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from bench.survival import facts, judge, report
-from bench.survival.measure import CLASSES, Subject, with_memory, without_memory
+from bench.survival.measure import CLASSES, Subject, scored, with_memory, without_memory
 from bench.survival.record import LEAST_CALLS, Case, load_cases
 
 HALVES = ("development", "held-out")
+ELSEWHERE = "elsewhere"
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -24,21 +25,26 @@ def main(words: Sequence[str] | None = None) -> int:
     cases = load_cases([Path(name) for name in options.paths], options.least_calls)
     seed = options.seed if options.seed is not None else secrets.randbelow(1 << 32)
     subjects = [one for one in _subjects(cases, options, seed) if options.half in ("both", one.half)]
+    subjects += _elsewhere(cases, options, seed)
     if not subjects:
         print("No compaction in these files is large enough on both sides.", file=sys.stderr)
         return 1
     bare = [without_memory(subject) for subject in subjects]
-    for half in HALVES:
+    for half in (*HALVES, ELSEWHERE):
         if found := [one for one, subject in zip(bare, subjects, strict=True) if subject.half == half]:
             print(f"{half}: {len(found)} compactions, without a memory; share of facts held, in percent\n")
             print(report.baselines(found) + "\n", flush=True)
-    results = []
+    results, blocks = [], []
     for number, (subject, arms) in enumerate(zip(subjects, bare, strict=True), 1):
         print(f"\r{number} of {len(subjects)}", end="", file=sys.stderr)
-        results.append(_measured(subject, subjects, number, arms))
+        found, block = with_memory(subject)
+        results.append(_case(subject, arms, found))
+        blocks.append(block)
+    for number, (subject, result) in enumerate(zip(subjects, results, strict=True)):
+        result["arms"]["B9 another session's"] = scored(_other(subjects, blocks, number), subject)
     print("\r", end="", file=sys.stderr)
     artefact: dict[str, Any] = {"budget": options.budget, "half": options.half, "seed": seed, "cases": results}
-    for half in HALVES:
+    for half in (*HALVES, ELSEWHERE):
         if found := [one for one in results if one["half"] == half]:
             told = artefact.setdefault("summary", {})[half] = report.summary(found)
             print(
@@ -54,6 +60,7 @@ def _options(words: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench.survival")
     parser.add_argument("paths", nargs="+")
     parser.add_argument("--half", choices=(*HALVES, "both"), default="development")
+    parser.add_argument("--elsewhere", nargs="*", default=[], help="sessions of other repositories, told apart")
     parser.add_argument("--budget", type=int, default=8_000)
     parser.add_argument("--calls", type=lambda text: [int(one) for one in text.split(",")], default=[0, 1, 2, 3, 5])
     parser.add_argument(
@@ -79,16 +86,28 @@ def _subjects(cases: Sequence[Case], options: argparse.Namespace, seed: int) -> 
     return found
 
 
-def _measured(subject: Subject, subjects: Sequence[Subject], number: int, arms: dict[str, Any]) -> dict[str, Any]:
-    """A case of the artefact. The control is the next case of another session."""
-    case = subject.case
-    others = (one.case for one in [*subjects[number:], *subjects] if one.case.session != case.session)
-    found = with_memory(subject, next(others, case))
+def _elsewhere(cases: Sequence[Case], options: argparse.Namespace, seed: int) -> list[Subject]:
+    """Cases of sessions apart: neither of the sessions nor of the repositories of the others."""
+    known = {case.repository for case in cases}
+    others = load_cases([Path(name) for name in options.elsewhere], options.least_calls)
+    found = _subjects([case for case in others if case.repository not in known], options, seed)
+    return [one._replace(half=ELSEWHERE) for one in found]
+
+
+def _case(subject: Subject, bare: dict[str, Any], found: dict[str, Any]) -> dict[str, Any]:
+    """A case of the artefact."""
     return {
-        "session": case.session, "number": case.number, "half": subject.half,
+        "session": subject.case.session, "number": subject.case.number, "half": subject.half,
         "facts": {kind: sum(one.kind == kind for one in subject.known) for kind in CLASSES},
-        **found, "arms": arms | found["arms"],
+        **found, "arms": bare | found["arms"],
     }  # fmt: skip
+
+
+def _other(subjects: Sequence[Subject], blocks: Sequence[str], number: int) -> str:
+    """The control: the block of the next case that is of another session; none where there is no other."""
+    session = subjects[number].case.session
+    order = [*range(number + 1, len(subjects)), *range(number)]
+    return next((blocks[one] for one in order if subjects[one].case.session != session), "")
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from bench.survival.entries import RECORD
 from bench.survival.facts import Fact
 from bench.survival.judge import SEED, cut_to, error_shown, flat, tokens
-from bench.survival.record import Case, Event
+from bench.survival.record import Case, Event, strings
 
 BLOCK_SHARE = 0.98  # of the budget is asked of the memory: its counting and the evaluator's may differ
 CUT_RESULT = 400  # characters of a result in a hand-made card
@@ -26,7 +26,8 @@ def said(event: Event) -> str:
     """An event as a reader would see it, a record of its own; a call's first line tells the file or the command."""
     if event.kind != "call":
         return RECORD + {"prompt": "User: ", "said": "Assistant: ", "result": ""}[event.kind] + event.text
-    words = flat(event.text) if event.tool == "Bash" else event.text
+    words = "\n".join(strings(event.given))
+    words = flat(words) if event.tool == "Bash" else words
     path = str(event.given.get("file_path", ""))
     return f"{RECORD}{event.tool}: {path}\n{words}" if path else f"{RECORD}{event.tool}: {words}"
 

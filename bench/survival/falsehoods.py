@@ -9,9 +9,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable
-from typing import Any
 
 from bench.survival.facts import tokens_of
+from bench.survival.record import strings
 
 _NUMBER = re.compile(r"(?<![\w.,#-])\d{3,}(?:[.,]\d+)*(?![\w-])|(?<![\w.])\d+\.\d+(?![\w.])")
 _OPENING = re.compile(r"(?m)^<observational-memory[^>]*>\n(?:(?!## ).*\n)*")  # up to the first section: what this is
@@ -30,22 +30,10 @@ def source_of(lines: Iterable[bytes]) -> str:
     found: list[str] = []
     for line in lines:
         try:
-            _leaves(json.loads(line), found)
+            found += strings(json.loads(line))
         except ValueError:
             found.append(line.decode("utf-8", "replace"))
     return "\n".join(found)
-
-
-def _leaves(value: Any, found: list[str]) -> None:
-    if isinstance(value, dict):
-        for key, one in value.items():
-            found.append(key)
-            _leaves(one, found)
-    elif isinstance(value, list):
-        for one in value:
-            _leaves(one, found)
-    elif value is not None:
-        found.append(str(value))
 
 
 def claims(text: str) -> set[str]:

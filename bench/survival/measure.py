@@ -42,11 +42,11 @@ class Subject(NamedTuple):
 def without_memory(subject: Subject) -> dict[str, Any]:
     """Arm -> its tokens and shares, of every arm that no memory is needed for."""
     texts = {name: make(subject.case, subject.budget) for name, make in arms.HAND_MADE.items()}
-    return {name: _scored(text, subject) for name, text in texts.items()}
+    return {name: scored(text, subject) for name, text in texts.items()}
 
 
-def with_memory(subject: Subject, other: Case) -> dict[str, Any]:
-    """Everything that a memory is needed for; ``other`` is a case of another session, for the control."""
+def with_memory(subject: Subject) -> tuple[dict[str, Any], str]:
+    """Everything that a memory is needed for, and its block."""
     case, known, kinds = subject.case, subject.known, subject.kinds
     with remember(case.before, case.session) as memory:
         ours = _block(memory, subject.budget)
@@ -58,26 +58,26 @@ def with_memory(subject: Subject, other: Case) -> dict[str, Any]:
             "search": _search(memory, case.native, known, kinds),
             "citations": judge_citations(memory, case.before, ours, known)._asdict(),
         }
-    with remember(other.before, other.session) as memory:
-        texts["B9 another session's"] = _block(memory, subject.budget)
     source = source_of(case.before)
     standing = judge_standing(ours, instructions(case))
-    return found | {
-        "arms": {name: _scored(text, subject) for name, text in texts.items()},
+    return {
+        **found,
+        "arms": {name: scored(text, subject) for name, text in texts.items()},
         "standing": {"asked": standing.asked, "missing": len(standing.missing), "marked": len(standing.marked)},
         "false": {name: _false(text, source) for name, text in (("ours", ours), ("native", case.native))},
         "plants": {name: _plants(subject, name) for name in plants.SETS},
         "sections": _sections(ours, known, kinds),
-        "rounds": _rounds(subject),
+        "rounds": _rounds(subject, ours),
         "course": _course(subject, ours),
-    }  # fmt: skip
+    }, ours
 
 
 def _block(memory: Memory, budget: int) -> str:
     return arms.fits(memory.block(int(budget * arms.BLOCK_SHARE)), budget)
 
 
-def _scored(text: str, subject: Subject) -> dict[str, Any]:
+def scored(text: str, subject: Subject) -> dict[str, Any]:
+    """The tokens of a text, and the shares of facts that it holds."""
     return {"tokens": round(judge.tokens(text)), "shares": shares(text, subject.known, subject.kinds)}
 
 
@@ -151,12 +151,12 @@ def _sections(text: str, known: Sequence[Fact], kinds: Kinds) -> dict[str, Any]:
     return found
 
 
-def _rounds(subject: Subject) -> list[Shares]:
+def _rounds(subject: Subject, ours: str) -> list[Shares]:
     """What the block still holds of these facts as the session goes on: five cuts of what came after the compaction."""
     case, fixed = subject.case, _lasting(subject.known)
-    found = []
-    for number in range(1, ROUNDS + 1):
-        lines = [*case.before, *case.after[: len(case.after) * (number - 1) // (ROUNDS - 1)]]
+    found = [shares(ours, fixed, subject.kinds)]
+    for number in range(1, ROUNDS):
+        lines = [*case.before, *case.after[: len(case.after) * number // (ROUNDS - 1)]]
         with remember(lines, case.session) as memory:
             found.append(shares(_block(memory, subject.budget), fixed, subject.kinds))
     return found

@@ -57,7 +57,7 @@ class Plant(NamedTuple):
 def fixed(half: str, chance: random.Random) -> list[Plant]:
     """Twelve in the wordings of a half: a half stays, a quarter is superseded in other words, a twelfth is revoked, a sixth was
     never true."""
-    say, change, revoke, elsewhere = WORDINGS[half]
+    say, change, revoke, elsewhere = WORDINGS.get(half, WORDINGS["held-out"])
     nouns = list(NOUNS)
     chance.shuffle(nouns)
     plants = []

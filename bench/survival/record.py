@@ -83,7 +83,7 @@ def _cases(file: Path) -> Iterator[Case]:
         later = list(events(records[bound + 1 : end], bound + 1))
         following = [(lines[:at], text) for at, text in list(zip(bounds, natives, strict=True))[count + 1 :] if text]
         if native:
-            name = file.name.partition(".")[0]
+            name = file.name.removesuffix(".gz").removesuffix(".jsonl")
             yield Case(name, count, repository, lines[:bound], known, later, lines[bound:end], native, following)
         begin = bound + 1  # what an earlier compaction already left out is no fair question to the native summary
 
@@ -136,6 +136,15 @@ def _of_user(record: dict[str, Any], number: int) -> Iterator[Event]:
     text = _REMINDER.sub("", "\n".join(words)).strip()
     if text and record.get("isMeta") is not True and not _TAGGED.match(text) and not text.startswith(_HARNESS):
         yield Event("prompt", text, number)
+
+
+def strings(value: Any) -> list[str]:
+    """The strings and numbers in a value, however deep."""
+    if isinstance(value, dict):
+        return [one for part in value.values() for one in strings(part)]
+    if isinstance(value, list):
+        return [one for part in value for one in strings(part)]
+    return [] if value is None else [str(value)]
 
 
 def _blocks(content: Any) -> list[dict[str, Any]]:
