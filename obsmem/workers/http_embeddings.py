@@ -21,6 +21,14 @@ from obsmem.workers.http_faults import Failure
 ENDING = "/embeddings"
 ANSWER_LIMIT = 64 << 20  # bytes
 LONGEST_VECTOR = 8_192  # numbers
+# What to do about failures for which a worker has settings that 'embeddings' does not.
+_REMEDIES = {
+    "timeout": "Take a faster server or 'model': how long it is waited for is fixed",
+    "key": "Check what 'key_env' gives",
+    "missing": "Correct 'url'",
+    "request": "Check 'url' and 'model'",
+    "structured": "Check 'url' and 'model'",
+}
 
 
 class Embedded(NamedTuple):
@@ -52,10 +60,10 @@ class Embedder:
         try:
             answer = http_wire.post(self._url, headers, body, deadline - time.monotonic(), ANSWER_LIMIT)
         except http_wire.WireError as error:
-            raise http_faults.fail(Failure(error.kind), self.NAME) from None
+            raise http_faults.fail(Failure(error.kind), self.NAME, _REMEDIES) from None
         failure = http_faults.judge(answer.status, answer.headers, answer.body, time.time())
         if failure is not None:
-            raise http_faults.fail(failure, self.NAME)
+            raise http_faults.fail(failure, self.NAME, _REMEDIES)
         return self._read(answer.body, len(texts))
 
     def _read(self, body: bytes, count: int) -> Embedded:

@@ -97,8 +97,8 @@ class Failure(NamedTuple):
     said: str = ""
 
 
-def fail(failure: Failure, worker: str) -> WorkerError:
-    """The error to raise for a failure."""
+def fail(failure: Failure, worker: str, remedies: Mapping[str, str] = {}) -> WorkerError:
+    """The error to raise for a failure. ``remedies`` (by kind) are what else to do where the settings are not a worker's."""
     row = ROWS[failure.kind]
     facts = [f"HTTP {failure.status}"] if failure.status else []
     facts += [failure.name] if failure.name else []
@@ -107,7 +107,7 @@ def fail(failure: Failure, worker: str) -> WorkerError:
     facts += [f"wait {math.ceil(failure.wait)} s"] if failure.wait else []
     seen = f" ({', '.join(facts)})" if facts else ""
     return WorkerError(
-        f"The worker {worker} gave no answer: {row.what}{seen}. {row.remedy}.",
+        f"The worker {worker} gave no answer: {row.what}{seen}. {remedies.get(failure.kind, row.remedy)}.",
         retry=row.again,
         fault=row.fault,
         wait=failure.wait,

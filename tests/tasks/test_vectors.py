@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from obsmem.core.errors import ConfigError
+from obsmem.core.errors import ConfigError, WorkerError
 from obsmem.core.finds import Query
 from obsmem.core.tokens import estimate
 from obsmem.store.archive import StoredSession
@@ -17,6 +18,7 @@ from obsmem.tasks.forget import forget_session
 from obsmem.tasks.search import search
 from obsmem.tasks.store import Store
 from obsmem.tasks.vectors import BATCH_TEXTS, BATCH_TOKENS, fill_vectors
+from obsmem.workers.http_embeddings import Embedder
 from tests.tasks.talk import FORK, Talk, opened, session_of, watch
 from tests.tasks.test_look import KEY
 from tests.workers.model_site import Handler, Played, Site, site
@@ -133,6 +135,15 @@ def test_without_the_server_words_decide_and_it_is_said(tmp_path: Path) -> None:
         assert "oak" in found.hits[0].snippet and "By words alone" in found.message
         talked(store, tmp_path, FORK.replace("f2", "f3"))
         assert fill(store) == 0, "and it is left alone for a while"
+
+
+def test_what_to_do_about_a_slow_server_or_a_wrong_request_names_settings_that_there_are() -> None:
+    known = {"url", "model", "key_env"}
+    for step in (lambda handler: time.sleep(0.5), Played(404), Played(400), Played(401)):
+        with site(step) as running, pytest.raises(WorkerError) as raised:
+            Embedder({"url": running.url, "model": "small"}).embed(["oak"], 0.2)
+        named = set(re.findall(r"'(\w+)'", str(raised.value)))
+        assert named and named <= known, str(raised.value)
 
 
 def test_the_days_limit_holds(server: Site, tmp_path: Path) -> None:
