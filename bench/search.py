@@ -360,7 +360,9 @@ def main() -> int:
     parser.add_argument("--json", metavar="FILE", help="write the figures there, too")
     options = parser.parse_args()
     if options.keep and os.path.isdir(options.keep) and os.listdir(options.keep):
-        print(f"{options.keep} is not empty: what is measured must be alone in its store. Name a new folder, or empty it.")
+        print(
+            f"{options.keep} is not empty: what is measured must be alone in its store. Name a new folder, or empty it."
+        )
         return 1
     machine = facts.machine()
     facts.show_machine(machine)

@@ -4,7 +4,6 @@ often, and waits for it."""
 from __future__ import annotations
 
 import argparse
-import base64
 import sys
 
 from obsmem.core import late
@@ -97,6 +96,8 @@ def _write_raw(store: Store, found: recall.Found, *, as_json: bool) -> int:
 
 def raw_value(name: str, data: bytes) -> dict[str, str | int]:
     """A record's bytes for a program: JSON holds no bytes, so they stand in base64, with their number and SHA-256."""
+    import base64
+
     encoded = base64.b64encode(data).decode("ascii")
     return {"id": name, "bytes": len(data), "sha256": late.sha256(data).hex(), "base64": encoded}
 

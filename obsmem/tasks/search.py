@@ -31,7 +31,6 @@ from obsmem.tasks.scan import telling_terms
 from obsmem.tasks.search_pages import PAGED, Behind, Named, Page, Rest, page_token, read_page
 from obsmem.tasks.search_scope import Scope, make_scope
 from obsmem.tasks.store import Store
-from obsmem.tasks.vectors import nearest
 
 SECONDS = 6.0  # that what is not indexed yet is looked through, or all that a scan takes
 
@@ -62,7 +61,7 @@ def search(
     if query.mode == "words":
         query, said = _without_date(query, now, clock)
     scope = make_scope(store, query)
-    near, lacking = nearest(store, query, scope)
+    near, lacking = _nearest(store, query, scope)
     asked = _Asked(
         query,
         scope,
@@ -79,6 +78,15 @@ def search(
         hits = _answer(store, None, asked)
         said = f"{said} The index is damaged: 'observational-memory fsck --repair' makes it anew.".strip()
     return hits._replace(message=" ".join(part for part in (said, lacking, hits.message) if part))
+
+
+def _nearest(store: Store, query: Query, scope: Scope) -> tuple[Ranking, str]:
+    """The ranking by vectors, where they are configured, and what has to be said about it."""
+    if not store.config["embeddings"]:
+        return [], ""
+    from obsmem.tasks.vectors import nearest
+
+    return nearest(store, query, scope)
 
 
 class _Asked(NamedTuple):
