@@ -163,7 +163,7 @@ def test_every_slot_of_the_grammar_has_something_to_fill_it() -> None:
 def test_notes_cite_what_they_tell_and_recall_gives_the_bytes() -> None:
     (case,) = bench.load_cases([DEMO], calls=1)
     with remember(case.before, case.session) as memory:
-        block = memory.block(7_840)
+        block = memory.block(7_840) + "\nversion 2026.8, abcd.99"  # which are no entries
         found = judge_citations(memory, case.before, block, facts_of(case))
     assert found.notes and found.shown == found.notes
     assert found.telling and found.contained == found.telling

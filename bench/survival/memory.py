@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from obsmem.core.clock import utc_minute
-from obsmem.core.errors import NotFound, SourceMissing, StoreError
+from obsmem.core.errors import NotFound, SourceMissing, StoreError, UsageError
 from obsmem.core.finds import Query
 from obsmem.harnesses.base import Source
 from obsmem.memory.recall import render
@@ -70,14 +70,14 @@ class Memory:
         """The line (from 0) of the transcript that an entry's id names; -1 where there is no such entry."""
         try:
             return find_entry(self.store, name)[1].line - 1
-        except NotFound:
+        except (NotFound, UsageError):
             return -1
 
     def raw(self, name: str) -> bytes:
         """The bytes that ``recall --raw`` writes of an entry; none where they cannot be had."""
         try:
             return self.store.archive.record(find_entry(self.store, name)[1])
-        except (NotFound, SourceMissing, StoreError):
+        except (NotFound, SourceMissing, StoreError, UsageError):
             return b""
 
     def lose_transcript(self) -> None:
