@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import os
 import random
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from bench.faults import shim
+from bench.faults import process, shim
 from bench.faults.__main__ import PARTS
+from bench.faults.invariants import check
+from bench.faults.kills import WHOLE
+from bench.faults.place import Place
 
 ROOT = Path(__file__).resolve().parents[1]
 FAST = ("instants", "growing", "questions", "hostile", "secrets", "read-only")
@@ -51,6 +56,43 @@ def test_the_shim_ends_a_process_at_the_call_that_it_was_armed_for(tmp_path: Pat
     done = subprocess.run(command, env={**os.environ, shim.PRELOAD: path}, capture_output=True, timeout=60)
     assert done.returncode == -9
     assert done.stdout == b"1\n2\n3\n"
+
+
+# What a check says -> the statement, or the file cut short, that makes it true.
+WRONG = {
+    "is no whole block": "block.next",
+    "have holes": "DELETE FROM entries WHERE (no & 0xffffffff) = 5",
+    "cannot be read": "UPDATE entries SET sha256=zeroblob(32) WHERE (no & 0xffffffff) = 5",
+    "and they differ": "UPDATE segments SET source=source + 1 WHERE no=(SELECT max(no) FROM segments)",
+    "overlap": "INSERT INTO gaps SELECT session, first_seq + 1, last_seq + 1, '', 0 FROM coverage WHERE first_seq=0",
+    "but ends at": "UPDATE coverage SET last_seq=9999 WHERE first_seq=(SELECT max(first_seq) FROM coverage)",
+    "neither covered nor a gap": "DELETE FROM coverage WHERE first_seq=0",
+    "calls answered for": "UPDATE worker_calls SET outcome='failed'",
+    "which it was not shown": "UPDATE note_entries SET seq=9999 WHERE position=0",
+    "of note_entries belong to no note": "DELETE FROM notes WHERE no=1",
+    "of drops belong to no note": "INSERT INTO drops VALUES(NULL, 'x', 'nobody', 0, '', 0, 0)",
+}
+
+
+@pytest.mark.parametrize("sentence", WRONG)
+def test_each_check_of_a_data_folder_sees_what_it_is_for(sentence: str) -> None:
+    process.warm()
+    with Place() as place:
+        place.grow(WHOLE)
+        place.maintain("--before-compact")
+        assert check(place) == []
+        fault = WRONG[sentence]
+        if " " not in fault:
+            (file,) = Path(place.home).rglob(fault)
+            os.truncate(file, file.stat().st_size - 1)
+        else:
+            archived = any(table in fault for table in ("entries WHERE (no", "entries SET sha256", "segments"))
+            with closing(
+                sqlite3.connect(os.path.join(place.home, "archive.db" if archived else "memory.db"))
+            ) as database:
+                assert database.execute(fault).rowcount
+                database.commit()
+        assert [one for one in check(place) if sentence in one]
 
 
 def test_a_seed_gives_the_same_inputs_again() -> None:

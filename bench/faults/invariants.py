@@ -11,6 +11,7 @@ import itertools
 import os
 import sqlite3
 from collections import Counter
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -32,16 +33,21 @@ def check(place: Place, *, whole: bool = True) -> list[str]:
 
 def blocks(place: Place) -> list[str]:
     """Block files that are neither empty nor whole."""
-    from obsmem.system.blockfile import read
+    from obsmem.system import blockfile
 
-    wrong = []
-    for path in sorted(Path(place.home, "sessions").rglob("block.*")):
-        if path.name.endswith(TRANSIENT) or ".given" in path.name or not path.stat().st_size:
-            continue
-        head = path.read_bytes()[:40]
-        if head.startswith(b"observational-memory") and not read(str(path))[1]:
-            wrong.append(f"{path.name} is no whole block")
-    return wrong
+    names = (
+        blockfile.NEXT,
+        blockfile.DUE,
+        blockfile.CURRENT,
+        blockfile.KEPT,
+        blockfile.RESUME,
+        blockfile.RETRY,
+        blockfile.RETRIED,
+    )
+    found = [path for path in sorted(Path(place.home, "sessions").rglob("block.*")) if path.name in names]
+    return [
+        f"{path.name} is no whole block" for path in found if path.stat().st_size and not blockfile.read(str(path))[1]
+    ]
 
 
 def litter(place: Place) -> list[str]:
@@ -66,7 +72,7 @@ def _names(folder: str) -> list[str]:
 def _stored(place: Place, whole: bool) -> list[str]:
     from obsmem.tasks.store import open_store
 
-    wrong = []
+    wrong = _ahead(place.home)
     with open_store(place.home) as store:
         for stored in store.archive.sessions():
             handle = stored.session.handle
@@ -79,9 +85,10 @@ def _stored(place: Place, whole: bool) -> list[str]:
             texts = Counter(one.reflection.id for one in store.memory.reflections(handle))
             wrong += [f"reflection {one} stands {n} times" for one, n in texts.items() if n > 1]
         connection = store.memory.connection
-        sql = "SELECT count(*) FROM note_entries WHERE note NOT IN (SELECT id FROM notes)"
-        (orphans,) = connection.execute(sql).fetchone()
-        wrong += [f"{orphans} citations belong to no note"] * bool(orphans)
+        for table in ("note_entries", "reflection_notes", "drops"):
+            sql = f"SELECT count(*) FROM {table} WHERE note NOT IN (SELECT id FROM notes)"
+            (orphans,) = connection.execute(sql).fetchone()
+            wrong += [f"{orphans} rows of {table} belong to no note"] * bool(orphans)
     for name in ("archive.db", "memory.db", "index.db"):
         path = os.path.join(place.home, name)
         if os.path.exists(path):
@@ -90,6 +97,20 @@ def _stored(place: Place, whole: bool) -> list[str]:
             wrong += [f"{name}: {row}" for row in connection.execute("PRAGMA foreign_key_check").fetchmany(3)]
             connection.close()
     return wrong
+
+
+def _ahead(home: str) -> list[str]:
+    """Sessions that are covered beyond what is archived: looked for before the product's own opening mends that."""
+    paths = [os.path.join(home, name) for name in ("archive.db", "memory.db")]
+    if not all(map(os.path.exists, paths)):
+        return []
+    with closing(sqlite3.connect(paths[0])) as connection:
+        connection.execute("ATTACH ? AS memory", (paths[1],))
+        rows = connection.execute(
+            "SELECT handle, max(coverage.last_seq), sessions.last_seq FROM memory.coverage JOIN sessions ON handle=session"
+            " GROUP BY handle HAVING max(coverage.last_seq) > sessions.last_seq"
+        )
+        return [f"{handle} is covered to {covered}, but ends at {last}" for handle, covered, last in rows]
 
 
 def _entries(store: Any, stored: Any) -> list[str]:
@@ -101,9 +122,7 @@ def _entries(store: Any, stored: Any) -> list[str]:
         name = f"{stored.session.handle}.{row.seq}"
         try:
             _, again = find_entry(store, name)
-            data = store.archive.record(again)
-            if hashlib.sha256(data).digest() != row.sha256:
-                wrong.append(f"{name} gives other bytes")
+            store.archive.record(again)  # which compares the bytes with their hash
         except Exception as error:
             wrong.append(f"{name} cannot be read: {type(error).__name__} {error}")
     seqs = [row.seq for row in store.archive.entries(stored.no)]
@@ -132,8 +151,6 @@ def _coverage(store: Any, stored: Any) -> list[str]:
     parts = sorted((one.first_seq, one.last_seq) for one in (*stretches, *gaps))
     wrong = [f"{handle}: {a} and {b} overlap" for a, b in itertools.pairwise(parts) if a[1] >= b[0]]
     covered_to = store.memory.covered_to(handle)
-    if covered_to > stored.last_seq:
-        wrong.append(f"{handle} is covered to {covered_to}, but ends at {stored.last_seq}")
     sql = f"SELECT no & 0xffffffff FROM entries WHERE no >> 32 = ? AND {OBSERVABLE}"
     observable = {int(row[0]) for row in store.archive.connection.execute(sql, (stored.no,))}
     covered = {seq for first, last in parts for seq in range(first, last + 1)}
