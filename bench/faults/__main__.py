@@ -10,7 +10,19 @@ from collections.abc import Callable
 from functools import partial
 
 from bench import facts
-from bench.faults import attacks, databases, disks, fuzz, kills, process, shim, surroundings, transcripts, workers
+from bench.faults import (
+    attacks,
+    databases,
+    disks,
+    fuzz,
+    kills,
+    process,
+    shim,
+    surroundings,
+    suspended,
+    transcripts,
+    workers,
+)
 from bench.faults.parts import Part, add_to
 
 Run = Callable[[bool, random.Random], Part]
@@ -21,6 +33,7 @@ PARTS: dict[str, Run] = {
         f"hook-kills {scene.name}": partial(kills.enumerate_kills, scene=scene, kinds=shim.STEPS | shim.WRITE)
         for scene in kills.HOOKS
     },
+    "stopped": suspended.stopped,
     "instants": kills.kill_at_instants,
     "full": disks.full_disk,
     "no-process": disks.no_process,
@@ -28,6 +41,7 @@ PARTS: dict[str, Run] = {
     "read-only": disks.read_only,
     "locked": disks.locked,
     "corrupted": disks.corrupted,
+    "small-files": suspended.small_files,
     "mangled": transcripts.mangled,
     "growing": transcripts.growing,
     "databases": databases.databases,

@@ -92,11 +92,9 @@ class Place:
             "maintain", self.harness, "--transcript", self.transcript, "--session", self.session, "--cwd", self.project,
         )  # fmt: skip
 
-    def maintain(self, *more: str, arm: Arm | None = None, kill_after: float = 0.0) -> Ended:
-        """Run the maintainer to its end."""
-        words = self._maintaining()
-        work = process.command(*words, *more)
-        return process.run(work, self.environment, arm=arm, kill_after=kill_after)
+    def maintain(self, *more: str, **how: Any) -> Ended:
+        """Run the maintainer to its end. ``how`` is for ``process.run``: arm, kill_after, meanwhile."""
+        return process.run(process.command(*self._maintaining(), *more), self.environment, **how)
 
     def maintain_to_the_last_byte(self, *more: str) -> Ended:
         """Run the maintainer where it does not look how much space is left before it begins."""

@@ -58,8 +58,10 @@ def run(
     arm: Arm | None = None,
     deadline: float = DEADLINE,
     kill_after: float = 0.0,
+    meanwhile: Callable[[], None] | None = None,
 ) -> Ended:
-    """Run ``work`` in a child with this environment and standard input. ``kill_after``: seconds until SIGKILL."""
+    """Run ``work`` in a child with this environment and standard input. ``kill_after``: seconds until SIGKILL.
+    ``meanwhile`` is done while it is stopped; then it goes on."""
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err, tempfile.TemporaryFile() as told, tempfile.TemporaryFile() as stdin:  # fmt: skip
         stdin.write(given)
         stdin.seek(0)
@@ -68,6 +70,11 @@ def run(
         pid = os.fork()
         if not pid:
             _be_child(work, environment, arm, (stdin.fileno(), out.fileno(), err.fileno()), told.fileno())
+        if meanwhile:
+            state = os.waitid(os.P_PID, pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
+            if state and state.si_code == os.CLD_STOPPED:
+                meanwhile()
+                os.kill(pid, signal.SIGCONT)
         status, hung = _wait(pid, kill_after or deadline)
         if kill_after:
             hung = False

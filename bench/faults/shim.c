@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 enum { SYNC = 1, MOVE = 2, SPAWN = 4, CUT = 8, WRITE = 16 };
-enum { COUNT = 0, DIE = 1, FULL_FROM = 2, FULL_ONCE = 3 };
+enum { COUNT = 0, DIE = 1, FULL_FROM = 2, FULL_ONCE = 3, STOP = 4 };
 static int kinds, mode;
 static long at, seen;
 
@@ -29,6 +29,7 @@ static int step(int kind) {
     if (!(kinds & kind)) return 0;
     seen++;
     if (mode == DIE && seen == at) { kill(getpid(), SIGKILL); for (;;) pause(); }
+    if (mode == STOP && seen == at) kill(getpid(), SIGSTOP);
     return (mode == FULL_FROM && seen >= at) || (mode == FULL_ONCE && seen == at);
 }
 
@@ -45,9 +46,9 @@ int renameat(int x, const char *a, int y, const char *b) {
 int link(const char *a, const char *b) { REAL(int, "link", const char *, const char *); if (step(MOVE)) FAIL; return real(a, b); }
 int linkat(int x, const char *a, int y, const char *b, int f) {
     REAL(int, "linkat", int, const char *, int, const char *, int); if (step(MOVE)) FAIL; return real(x, a, y, b, f); }
-int unlink(const char *a) { REAL(int, "unlink", const char *); if (mode < FULL_FROM) step(CUT); return real(a); }
-int ftruncate(int fd, off_t n) { REAL(int, "ftruncate", int, off_t); if (mode < FULL_FROM) step(CUT); return real(fd, n); }
-int ftruncate64(int fd, off64_t n) { REAL(int, "ftruncate64", int, off64_t); if (mode < FULL_FROM) step(CUT); return real(fd, n); }
+int unlink(const char *a) { REAL(int, "unlink", const char *); if (mode != FULL_FROM && mode != FULL_ONCE) step(CUT); return real(a); }
+int ftruncate(int fd, off_t n) { REAL(int, "ftruncate", int, off_t); if (mode != FULL_FROM && mode != FULL_ONCE) step(CUT); return real(fd, n); }
+int ftruncate64(int fd, off64_t n) { REAL(int, "ftruncate64", int, off64_t); if (mode != FULL_FROM && mode != FULL_ONCE) step(CUT); return real(fd, n); }
 ssize_t write(int fd, const void *b, size_t n) {
     REAL(ssize_t, "write", int, const void *, size_t); if (kinds && regular(fd) && step(WRITE)) FAIL; return real(fd, b, n); }
 ssize_t pwrite(int fd, const void *b, size_t n, off_t o) {

@@ -18,7 +18,7 @@ from pathlib import Path
 
 SYNC, MOVE, SPAWN, CUT, WRITE = 1, 2, 4, 8, 16
 STEPS = SYNC | MOVE | SPAWN | CUT  # what the issue of a commit, an fsync, a rename and a spawn are to the system
-COUNT, DIE, FULL_FROM, FULL_ONCE = 0, 1, 2, 3
+COUNT, DIE, FULL_FROM, FULL_ONCE, STOP = range(5)
 SOURCE = Path(__file__).with_name("shim.c")
 PRELOAD = "LD_PRELOAD"
 BUILD_SECONDS = 60
@@ -55,7 +55,8 @@ def preloaded(command: list[str]) -> None:
 
 
 def arm(kinds: int, mode: int, number: int) -> None:
-    """From here on this process counts, and at the ``number``-th call of these kinds it dies, or is told that the disk is full."""
+    """From here on this process counts, and at the ``number``-th call of these kinds it dies, is stopped, or is told that
+    the disk is full."""
     library = _library()
     assert library is not None, "the shim is not preloaded"
     library.faults_arm(kinds, mode, ctypes.c_long(number))
