@@ -32,6 +32,7 @@ CORPUS = Path(__file__).with_name("corpus")
 FIXTURES = PROJECT / "fixtures" / "harnesses"
 LARGEST_SEED = 12_000  # bytes
 DEADLINE = 10  # seconds of one input
+LONGEST_SENTENCE = 4000  # characters of what is said of a config file
 SHORT_SECONDS, SECONDS, LONG_SECONDS = 6.0, 300.0, 3600.0
 ENDINGS = {"opencode": ".json"}
 TASKS = ("observe", "reflect", "drop")
@@ -57,6 +58,7 @@ def targets(folder: str) -> list[Target]:
     found.append(Target("hook payloads", stored("payloads") + payloads, _payload))
     found.append(Target("answers of models", stored("answers"), _answer))
     found.append(Target("questions and dates", stored("questions"), _question))
+    found.append(Target("config files", stored("configs"), _config(folder)))
     return found + [_of_database(form, folder) for form in formats()]
 
 
@@ -173,6 +175,23 @@ def _answer(data: bytes) -> None:
             continue
         if not isinstance(found, list) or not all(isinstance(item, dict) for item in found):
             raise Wrong(f"{task}: {found!r} is no list of proposals")
+
+
+def _config(folder: str) -> Try:
+    def attempt(data: bytes) -> None:
+        from obsmem.core.errors import ConfigError
+        from obsmem.system import config
+
+        path = os.path.join(folder, config.PROJECT_FILE)
+        Path(path).write_bytes(data)
+        os.environ[config.CONFIG_VARIABLE] = path
+        try:
+            config.load(folder)
+        except ConfigError as error:
+            if len(str(error)) > LONGEST_SENTENCE:
+                raise Wrong(f"a sentence of {len(str(error))} characters") from error
+
+    return attempt
 
 
 def _is_text(data: bytes) -> bool:

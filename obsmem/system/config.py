@@ -18,6 +18,8 @@ from obsmem.system.paths import APP
 
 FILE_NAME = "config.yaml"
 PROJECT_FILE = ".observational-memory.yaml"
+LARGEST_FILE = 1 << 20  # characters
+LONGEST_REASON = 1000  # characters of what the validator says
 CONFIG_VARIABLE = "OBSERVATIONAL_MEMORY_CONFIG"
 ENVIRONMENT_PREFIX = "OBSERVATIONAL_MEMORY_SET_"
 
@@ -242,11 +244,13 @@ def _project_file(folder: str) -> list[str]:
 def _read(path: str) -> dict[str, Any]:
     try:
         with open(path, encoding="utf-8") as file:
-            text = file.read()
+            text = file.read(LARGEST_FILE + 1)
     except FileNotFoundError:
         return {}
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"The config file {path} cannot be read ({error}). Correct or remove it.") from error
+    if len(text) > LARGEST_FILE:
+        raise ConfigError(f"The config file {path} is longer than {LARGEST_FILE} characters. Correct or remove it.")
     values = _parse_yaml(text, f"The config file {path}")
     if values is None:
         return {}
@@ -268,10 +272,16 @@ def _parse_yaml(text: str, origin: str) -> Any:
             for first, pairs in yaml.SafeLoader.yaml_implicit_resolvers.items()
         }
 
+        def compose_node(self, parent: Any, index: Any) -> Any:
+            """No aliases: a few lines of them, as in the file of somebody's repository, name more than memory holds."""
+            if self.check_event(yaml.AliasEvent):
+                raise yaml.composer.ComposerError(None, None, "an alias is not taken", None)
+            return super().compose_node(parent, index)
+
     Loader.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile(r"(?i:true|false)\Z"), list("tTfF"))
     try:
         return yaml.load(text, Loader)
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, ValueError, AttributeError, RecursionError) as error:  # as for a date of no calendar
         raise ConfigError(f"{origin} is not valid YAML ({error}). Correct it.") from error
 
 
@@ -294,7 +304,7 @@ def _validate(values: dict[str, Any], origin: str) -> None:
         key = ".".join(str(part) for part in error.absolute_path)
         where = f"{key!r} in {origin}" if key else origin
         raise ConfigError(
-            f"Wrong configuration: {where}: {error.message}. 'observational-memory config' lists all keys."
+            f"Wrong configuration: {where}: {error.message[:LONGEST_REASON]}. 'observational-memory config' lists all keys."
         )
 
 

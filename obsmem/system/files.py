@@ -9,6 +9,7 @@ import os
 
 PRIVATE_FILE = 0o600
 PRIVATE_FOLDER = 0o700
+LARGEST_SMALL = 1 << 20  # bytes of a small file that are read
 
 
 def make_folder(path: str) -> None:
@@ -65,7 +66,7 @@ def made_once(path: str, data: bytes) -> bytes:
     Raises OSError where it can be neither read nor made."""
     try:
         with open(path, "rb") as file:
-            return file.read()
+            return file.read(LARGEST_SMALL)
     except FileNotFoundError:
         pass
     try:
@@ -75,7 +76,7 @@ def made_once(path: str, data: bytes) -> bytes:
         return read_bytes(path)
 
 
-def read_bytes(path: str, limit: int = 1 << 20) -> bytes:
+def read_bytes(path: str, limit: int = LARGEST_SMALL) -> bytes:
     """Read up to ``limit`` bytes of a small file; empty where there is none."""
     try:
         with open(path, "rb") as file:

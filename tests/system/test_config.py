@@ -79,6 +79,14 @@ def test_each_layer_goes_before_the_one_below_and_is_named(tmp_path: Path, monke
     assert (changed["off"], changed.origins["off"], loaded["off"]) == (True, "the test", False)
 
 
+# A few hundred bytes that name more values than memory holds.
+ALIASES = "".join(
+    ["mask:\n  - &a0 [x, x, x, x]\n"]
+    + [f"  - &a{number} [{', '.join([f'*a{number - 1}'] * 9)}]\n" for number in range(1, 12)]
+    + ["observe_after_tokens: *a11\n"]
+)
+
+
 @pytest.mark.parametrize(
     ("text", "key"),
     [
@@ -91,6 +99,12 @@ def test_each_layer_goes_before_the_one_below_and_is_named(tmp_path: Path, monke
         ("- a list\n", ""),
         ("a: [unclosed\n", ""),
         ("just words\n", ""),
+        ("budget_tokens: 2026-13-45\n", ""),
+        ("budget_tokens: !!timestamp x\n", ""),
+        (f"exclude: {'[' * 3000}\n", ""),
+        (ALIASES, "alias"),
+        (f"off: {'x' * (1 << 20)}\n", "longer"),
+        (f"off: {'x' * 9000}\n", "off"),
     ],
 )
 def test_a_wrong_file_is_refused_with_its_name_and_key(text: str, key: str) -> None:
@@ -99,6 +113,7 @@ def test_a_wrong_file_is_refused_with_its_name_and_key(text: str, key: str) -> N
         load()
     assert path in str(caught.value)
     assert key in str(caught.value)
+    assert len(str(caught.value)) < 2000
 
 
 def test_a_wrong_variable_is_refused_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
