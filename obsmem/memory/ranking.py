@@ -24,6 +24,7 @@ DROPPED_WORTH = 0.35  # of a note that the block no longer shows
 STRANGER_WORTH = 0.2  # of words that stand as a user's, but which no human spoke
 HALF_LIFE = 14 * 86_400_000  # milliseconds after which something counts half as new
 RRF_DEPTH = 60  # added to each rank before it is turned round: how little the first ranks differ
+VECTORS_COUNT = 0.2  # as much as words: what only vectors name stands behind what words name first
 
 
 class Candidate(NamedTuple):
@@ -120,12 +121,13 @@ def _folders(path: str) -> list[str]:
     return [part.casefold() for part in path.replace("\\", "/").split("/") if part not in ("", ".")]
 
 
-def join_rankings(rankings: Sequence[Sequence[str]]) -> list[tuple[str, float]]:
-    """Join rankings of ids, best first each, by reciprocal rank; equal sums in the order in which ids first come up."""
+def join_rankings(rankings: Iterable[tuple[Sequence[str], float]]) -> list[tuple[str, float]]:
+    """Join rankings of ids, best first each, with what each counts, by reciprocal rank; equal sums in the order in which ids
+    first come up."""
     sums: dict[str, float] = {}
-    for ranking in rankings:
+    for ranking, weight in rankings:
         for place, name in enumerate(dict.fromkeys(ranking), 1):
-            sums[name] = sums.get(name, 0.0) + 1 / (RRF_DEPTH + place)
+            sums[name] = sums.get(name, 0.0) + weight / (RRF_DEPTH + place)
     return sorted(sums.items(), key=lambda item: -item[1])
 
 

@@ -25,7 +25,7 @@ OWN, PARTIAL = 1, 2  # flags of a row: our own voice; its text holds more than w
 OPEN_CALLS = 64  # tool calls whose result is still to come, remembered between two batches
 
 COPIES = 3  # rows that are looked at for each text that is wanted, before rows of equal texts are counted out
-LOOK_UP = 100  # rows of a term that are read in the time in which one row is looked up
+LOOK_UP = 200  # rows of a term that are read in the time in which one row is looked up
 
 _WEIGHTS = ", ".join(map(str, BM25_WEIGHTS))
 _RANK = f"bm25({_WEIGHTS})"
@@ -198,10 +198,10 @@ class Search:
         return [Match(no, -score, copies) for no, score, copies in rows]
 
     def among(self, term: Term, numbers: Sequence[int], count: int) -> set[int]:
-        """Those of these rows that hold a term, which ``count`` rows hold in all."""
+        """Those of these rows that hold a term, which ``count`` rows hold in all (more than COMMON: nobody counted)."""
         if not numbers:
             return set()
-        if count < len(numbers) * LOOK_UP:
+        if count <= COMMON and count < len(numbers) * LOOK_UP:
             rows = self.connection.execute(
                 "SELECT rowid FROM words WHERE words MATCH ? AND rowid BETWEEN ? AND ?",
                 (word_expression(term), min(numbers), max(numbers)),

@@ -62,11 +62,12 @@ class Pools:
 
 
 class _Choice(NamedTuple):
-    """Candidates of one set of tables."""
+    """Candidates of one set of tables. ``begun`` is True where some were chosen because a word only begins with a term."""
 
     search: Search
     matches: dict[int, Match]
     counts: Sequence[int]
+    begun: bool = False
 
 
 def usable_index(store: Store) -> Index | None:
@@ -98,23 +99,19 @@ def gather(
         return pools
     if scope.entries:
         if index is not None:
-            chosen = _choose(index.search, terms, counts, scope.filter, pools)
-            _take_entries(store, pools, _Choice(index.search, chosen, counts), terms)
+            _take_entries(store, pools, _choose(index.search, terms, counts, scope.filter, pools), terms)
         pool = _pool_unindexed(store, index, scope, terms, deadline, pools)
         if pool is not None:
-            one = [1] * len(terms)
-            _take_entries(store, pools, _Choice(pool, _choose(pool, terms, one, scope.filter, pools), one), terms)
+            _take_entries(store, pools, _choose(pool, terms, [1] * len(terms), scope.filter, pools), terms)
     if scope.notes:
         _take_notes(store, pools, scope, terms)
     return pools
 
 
-def _choose(
-    search: Search, terms: Sequence[Term], counts: Sequence[int], filter_: Filter, pools: Pools
-) -> dict[int, Match]:
+def _choose(search: Search, terms: Sequence[Term], counts: Sequence[int], filter_: Filter, pools: Pools) -> _Choice:
     """The rows that are worth ranking; ``pools`` learns which terms chose them."""
     if not terms:
-        return {match.no: match for match in search.newest(filter_, CHOSEN)}
+        return _Choice(search, {match.no: match for match in search.newest(filter_, CHOSEN)}, counts)
     there = [(term, count) for term, count in zip(terms, counts, strict=True) if count]
     rare = [term for term, count in there if count <= COMMON]
     found: dict[int, Match] = {}
@@ -131,20 +128,21 @@ def _choose(
         for match in search.matches(rare, filter_, CHOSEN // 2, every=True):
             found[match.no] = match
     pools.deciding |= sum(1 << number for number, term in enumerate(terms) if term in deciding)
-    if len(found) < CHOSEN // 10:
+    begun = len(found) < CHOSEN // 10
+    if begun:
         pools.starts = True
         for term in terms:
             if len(term.parts) == 1 and len(term.parts[0]) >= LEAST_START:
                 for match in search.starting(term.parts[0], filter_, CHOSEN // 4):
                     found.setdefault(match.no, match)
-    return found
+    return _Choice(search, found, counts, begun)
 
 
 def _take_entries(store: Store, pools: Pools, choice: _Choice, terms: Sequence[Term]) -> None:
     """Make candidates of chosen rows: who spoke, which terms they hold, which paths they name."""
     numbers = list(choice.matches)
     best = max((match.bm25 for match in choice.matches.values()), default=0.0)
-    held = _held(choice.search, terms, numbers, choice.counts)
+    held = _held(choice, terms, numbers)
     facets = choice.search.facets(numbers)
     rows = rows_by_number(store.archive, numbers)
     for number, match in choice.matches.items():
@@ -166,15 +164,13 @@ def _take_entries(store: Store, pools: Pools, choice: _Choice, terms: Sequence[T
         )  # fmt: skip
 
 
-def _held(
-    search: Search, terms: Sequence[Term], numbers: Sequence[int], counts: Sequence[int]
-) -> dict[int, frozenset[int]]:
+def _held(choice: _Choice, terms: Sequence[Term], numbers: Sequence[int]) -> dict[int, frozenset[int]]:
     """Row number -> the terms (by position) that it holds. Whatever was chosen because a word only begins so holds none."""
-    if len(terms) == 1 and len(numbers) >= CHOSEN and counts[0] > CHOSEN:  # nothing else was chosen
+    if len(terms) == 1 and not choice.begun:  # nothing else chose
         return dict.fromkeys(numbers, frozenset((0,)))
     held: dict[int, set[int]] = {number: set() for number in numbers}
-    for index, (term, count) in enumerate(zip(terms, counts, strict=True)):
-        for number in search.among(term, numbers, count) if count else ():
+    for index, (term, count) in enumerate(zip(terms, choice.counts, strict=True)):
+        for number in choice.search.among(term, numbers, count) if count else ():
             held[number].add(index)
     return {number: frozenset(indexes) for number, indexes in held.items()}
 
@@ -227,10 +223,11 @@ def _take_notes(store: Store, pools: Pools, scope: Scope, terms: Sequence[Term])
     dropped = dropped_among(store.memory, found)
     search = Search.in_memory()
     search.add(note_row(number, one) for number, one in enumerate(found))
-    chosen = _choose(search, terms, [1] * len(terms), Filter(), pools)
+    choice = _choose(search, terms, [1] * len(terms), Filter(), pools)
+    chosen = choice.matches
     pools.left_notes = len(found) >= MOST_NOTES or len(chosen) > NOTES_CHOSEN
     numbers = sorted(chosen, key=lambda number: (-chosen[number].bm25, number))[:NOTES_CHOSEN]
-    held = _held(search, terms, numbers, [1] * len(terms))
+    held = _held(choice, terms, numbers)
     best = max((chosen[number].bm25 for number in numbers), default=0.0)
     for number in numbers:
         one = found[number]
@@ -292,7 +289,9 @@ def _by_name(store: Store, pools: Pools, names: Sequence[str]) -> list[Candidate
     numbers = list(wanted)
     rows = {no: row for no, row in rows_by_number(store.archive, numbers).items() if row.replaced_by is None}
     facets = index.search.facets(numbers) if index is not None else {}
-    held = _held(index.search, pools.terms, numbers, pools.counts) if index is not None else {}
+    held = {}
+    if index is not None:
+        held = _held(_Choice(index.search, {}, pools.counts, begun=True), pools.terms, numbers)
     found = {}
     for number, row in rows.items():
         facet = facets.get(number)

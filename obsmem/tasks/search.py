@@ -18,7 +18,7 @@ from obsmem.core.finds import Hit, Hits, Query
 from obsmem.core.identifiers import Term, pattern_of, read_terms
 from obsmem.core.model import Entry
 from obsmem.core.tuples import NamedTuple
-from obsmem.memory.ranking import Ranked, collapse, join_rankings, rank
+from obsmem.memory.ranking import VECTORS_COUNT, Ranked, collapse, join_rankings, rank
 from obsmem.memory.snippet import snippet
 from obsmem.store.archive_rows import EntryRow
 from obsmem.store.archive_schema import SEQ_BITS
@@ -62,14 +62,9 @@ def search(
         query, said = _without_date(query, now, clock)
     scope = make_scope(store, query)
     near, lacking = _nearest(store, query, scope)
-    asked = _Asked(
-        query,
-        scope,
-        (*more_rankings, *[near] * bool(near)),
-        now,
-        seconds,
-        is_watched or (query.mode == "regex" and can_end()),
-    )
+    others = (*((ranking, 1.0) for ranking in more_rankings), *[(near, VECTORS_COUNT)] * bool(near))
+    may_match = is_watched or (query.mode == "regex" and can_end())
+    asked = _Asked(query, scope, others, now, seconds, may_match)
     try:
         hits = _answer(store, usable_index(store), asked)
     except sqlite3.DatabaseError as error:
@@ -92,7 +87,7 @@ def _nearest(store: Store, query: Query, scope: Scope) -> tuple[Ranking, str]:
 class _Asked(NamedTuple):
     query: Query
     scope: Scope
-    more_rankings: tuple[Ranking, ...]
+    more_rankings: tuple[tuple[Ranking, float], ...]  # each with what it counts beside the words
     now: int
     seconds: float
     may_match: bool
@@ -189,18 +184,18 @@ def _paths(query: Query) -> list[str]:
 
 
 def _joined(
-    store: Store, pools: Pools, scope: Scope, ranked: list[Ranked], more: Sequence[Ranking], now: int
+    store: Store, pools: Pools, scope: Scope, ranked: list[Ranked], more: Sequence[tuple[Ranking, float]], now: int
 ) -> list[Ranked]:
     """The ranking by words joined with others, where there are any."""
-    if not any(more):
+    if not any(ranking for ranking, _ in more):
         return ranked
     known = {one.candidate.id: one for one in ranked}
-    missing = dict.fromkeys(name for ranking in more for name in ranking if name not in known)
+    missing = dict.fromkeys(name for ranking, _ in more for name in ranking if name not in known)
     for one in rank(named(store, pools, scope, list(missing)), pools.weights, (), now):
         known[one.candidate.id] = one
-    places = [{name: place for place, name in enumerate(dict.fromkeys(ranking), 1)} for ranking in more]
+    places = [{name: place for place, name in enumerate(dict.fromkeys(ranking), 1)} for ranking, _ in more]
     found = []
-    for name, score in join_rankings([[one.candidate.id for one in ranked], *more]):
+    for name, score in join_rankings([([one.candidate.id for one in ranked], 1.0), *more]):
         if name in known:
             extra = {f"ranking_{number}": float(at[name]) for number, at in enumerate(places, 1) if name in at}
             found.append(known[name]._replace(score=round(score, 6), signals={**known[name].signals, **extra}))

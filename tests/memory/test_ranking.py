@@ -62,6 +62,7 @@ def test_equal_texts_are_shown_once_with_their_number() -> None:
 
 
 def test_rankings_are_joined_by_reciprocal_rank() -> None:
-    joined = join_rankings([["a", "b", "c"], ["c", "a", "d"]])
+    joined = join_rankings([(["a", "b", "c"], 1), (["c", "a", "d"], 1)])
     assert [name for name, _ in joined] == ["a", "c", "b", "d"]
-    assert join_rankings([["a", "a"]])[0][1] == join_rankings([["a"]])[0][1]
+    assert join_rankings([(["a", "a"], 1)])[0][1] == join_rankings([(["a"], 1)])[0][1]
+    assert [name for name, _ in join_rankings([(["a", "b"], 1), (["c", "b"], 0.2)])] == ["b", "a", "c"]
