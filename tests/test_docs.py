@@ -38,7 +38,7 @@ from obsmem.system import (
     state,
     warningfile,
 )
-from obsmem.tasks import config_files, reasons, rule_files, skill_files, store
+from obsmem.tasks import config_files, left_behind, reasons, rule_files, skill_files, store
 from obsmem.tasks.ask import make_worker
 from tests import docs_tables
 from tests.docs_tables import ROOT, SPAN, SPEC
@@ -62,7 +62,7 @@ PLACES = (
     store.ARCHIVE, store.MEMORY, store.INDEX, "backups", "sessions", "locks", seats.WAITING, "key", process.INTERPRETER_FILE, launcher.LAUNCHER,
     launcher.RECALL, launcher.SERVER, skill_files.RECORD, config_files.FOLDER, rule_files.RECORD, environment.ENVIRONMENT, notice.WELCOME, notice.LACKS_PACKAGES,
     notice.TROUBLE, notice.TROUBLE_TOLD,
-    state.OFF_FILE, "log.txt", indexfile.FOLDER, shortening.SETTINGS_FILE, shortening.VIEW_FOLDER, leftovers.MARK,
+    state.OFF_FILE, "log.txt", indexfile.FOLDER, shortening.SETTINGS_FILE, shortening.VIEW_FOLDER, leftovers.MARK, left_behind.MARK,
 )  # fmt: skip
 SESSION_FILES = (
     state.STATE_FILE,

@@ -21,6 +21,7 @@ from obsmem.system.paths import data_home, session_folder
 from obsmem.tasks.drain import drain_with_workers
 from obsmem.tasks.forget import apply_retention
 from obsmem.tasks.ingest import known_session
+from obsmem.tasks.left_behind import wish_for_left_behind
 from obsmem.tasks.maintain import COMPACT_SECONDS, catch_up, look_after
 from obsmem.tasks.observe import Done
 from obsmem.tasks.recount import recount
@@ -81,8 +82,9 @@ def _work(store: Store, arguments: argparse.Namespace) -> Done | None:
 
 
 def _finish(store: Store, transcript: str) -> None:
-    """What is not urgent: full text, retention, what killed writers left."""
+    """What is not urgent: what killed writers left, sessions that were left behind, retention, full text."""
     sweep(store.home)
+    wish_for_left_behind(store)
     apply_retention(store, int(time.time() * 1000))
     deadline = time.monotonic() + INDEX_SECONDS
     try:

@@ -21,15 +21,10 @@ _MAKING = re.compile(r".+\.\d+\.(?:tmp|[0-9a-f]{8}\.new)(?:\.\d+\.tmp)?\Z")
 def sweep(home: str, now: float = 0.0) -> int:
     """Remove half-made files below a data folder, unless that was done within the last day; how many. Never raises OSError."""
     now = now or time.time()
-    mark = os.path.join(home, MARK)
-    try:
-        if abs(now - os.stat(mark).st_mtime) < EVERY_SECONDS:
-            return 0
-    except OSError:
-        pass  # it was never done
     removed = 0
     try:
-        write_atomic(mark, b"", durable=False)
+        if not is_due(home, MARK, now):
+            return 0
         for folder, _, names in os.walk(home):
             for name in names:
                 path = os.path.join(folder, name)
@@ -39,3 +34,16 @@ def sweep(home: str, now: float = 0.0) -> int:
     except OSError:
         pass  # a full or read-only disk, or a file that its writer renamed meanwhile; tomorrow is another day
     return removed
+
+
+def is_due(home: str, mark: str, now: float) -> bool:
+    """True at most once a day: whoever asks does then what the file ``mark`` stands for. Raises OSError where that file
+    cannot be written."""
+    path = os.path.join(home, mark)
+    try:
+        if abs(now - os.stat(path).st_mtime) < EVERY_SECONDS:
+            return False
+    except OSError:
+        pass  # it was never done
+    write_atomic(path, b"", durable=False)
+    return True
