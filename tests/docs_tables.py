@@ -237,6 +237,7 @@ TABLES: Mapping[str, Callable[[str], str]] = {
     "numbers": numbers,
     "survival development": lambda old: survival("development", table),
     "survival held-out": lambda old: survival("held-out", table),
+    "survival elsewhere": lambda old: survival("elsewhere", table),
     **{f"worker {kind}": (lambda old, kind=kind: worker_options(kind)) for kind in ("http", "command")},  # type: ignore[misc]
     **{f"ignored {name}": (lambda old, name=name: ignored(name)) for name in REGISTRY},  # type: ignore[misc]
 }

@@ -40,7 +40,9 @@ Row = Mapping[str, str]
 
 def survival(half: str, table: Table) -> str:
     """What the artefact says of one half of the sessions."""
-    found = json.loads(ARTEFACT.read_text(encoding="utf-8"))["summary"][half]
+    found = json.loads(ARTEFACT.read_text(encoding="utf-8"))["summary"].get(half)
+    if found is None:
+        return "None were measured in this run.\n"
 
     def rows(named: Iterable[tuple[str, Row]], columns: Mapping[str, str] = CLASSES) -> list[tuple[str, ...]]:
         return [(name, *(row.get(kind, "–") for kind in columns)) for name, row in named]
@@ -102,6 +104,10 @@ def _wrong(found: Mapping[str, Any], table: Table) -> str:
             *(
                 (f"claims of the {name} that the session never had", str(false[key]["claims"]), false[key]["rate"])
                 for key, name in (("ours", "block"), ("native", "summary"))
+            ),
+            *(
+                (f"names beside a file in {name}, never together in the session", str(false[key]["bindings"]), false[key]["falsely bound rate"])
+                for key, name in (("ours", "the block"), ("shuffled", "the block with files exchanged"))
             ),
             ("notes whose entries were all shown to the observer", str(cited["notes"]), cited["ids shown"]),
             ("notes whose rare words stand in the cited lines", str(cited["telling"]), cited["contained"]),

@@ -14,7 +14,7 @@ from bench.survival import arms, grammar, judge, plants
 from bench.survival.citations import judge_citations
 from bench.survival.entries import RECORD
 from bench.survival.facts import Fact, facts_of
-from bench.survival.falsehoods import false_claims, source_of
+from bench.survival.falsehoods import false_bindings, false_claims, source_of
 from bench.survival.memory import remember
 from bench.survival.record import Case, Event
 from bench.survival.standing import instructions, judge_standing
@@ -111,6 +111,12 @@ def test_a_claim_is_false_where_no_line_has_it_as_a_whole_word() -> None:
     assert false_claims(block, source) == (3, [])
     lies = "src/wire/head.go parseHead wire/header.go #123 4712 there [\u2026] parseHeader"
     assert false_claims(lies, source) == (5, ["#123", "4712", "parseHead", "src/wire/head.go"])
+
+
+def test_a_name_is_falsely_bound_to_a_file_that_no_record_has_it_with() -> None:
+    records = ["Edit: pkg/wire/header.go func parseHeader", "Read: pkg/wire/footer.go func writeFooter"]
+    text = "header.go: parseHeader, writeFooter\nfooter.go and header.go: parseHeader\nfooter.go: writeFooter"
+    assert false_bindings(text, records, KINDS.files) == (3, [("writeFooter", "header.go")])
 
 
 def judged(plant: plants.Plant, text: str) -> dict[str, float]:

@@ -32,12 +32,12 @@ def said(event: Event) -> str:
     return f"{RECORD}{event.tool}: {path}\n{words}" if path else f"{RECORD}{event.tool}: {words}"
 
 
-def records(case: Case) -> list[str]:
-    """What stood before the compaction, each result behind its call."""
-    results = {event.call: event for event in case.known if event.kind == "result"}
-    calls = {event.call for event in case.known if event.kind == "call"}
+def records(events: Sequence[Event]) -> list[str]:
+    """What was said and done, a record for each message and for each call with its result."""
+    results = {event.call: event for event in events if event.kind == "result"}
+    calls = {event.call for event in events if event.kind == "call"}
     found = []
-    for event in case.known:
+    for event in events:
         if event.kind == "call" and event.call in results:
             found.append(said(event) + "\n" + results[event.call].text)
         elif event.kind != "result" or event.call not in calls:
@@ -52,12 +52,12 @@ def nothing(case: Case, budget: float) -> str:
 
 def tail(case: Case, budget: float) -> str:
     """B1: the last messages."""
-    return cut_to("\n".join(records(case)), budget, end=True)
+    return cut_to("\n".join(records(case.known)), budget, end=True)
 
 
 def head_and_tail(case: Case, budget: float) -> str:
     """B2: a quarter of the first messages, the rest of the last."""
-    whole = "\n".join(records(case))
+    whole = "\n".join(records(case.known))
     return cut_to(whole, budget / 4) + "\n" + cut_to(whole, budget * 3 / 4, end=True)
 
 
@@ -90,7 +90,7 @@ def bare_card(case: Case, budget: float) -> str:
 def next_prompt(case: Case, budget: float) -> str:
     """B6: the messages that share most rare words with the next prompt (Okapi BM25, k1 1.2, b 0.75), as many as fit."""
     prompt = next((event.text for event in case.later if event.kind == "prompt"), "")
-    return cut_to("\n".join(best_matching(prompt, records(case))), budget)
+    return cut_to("\n".join(best_matching(prompt, records(case.known))), budget)
 
 
 def best_matching(query: str, texts: Sequence[str]) -> list[str]:
@@ -119,7 +119,7 @@ def best_matching(query: str, texts: Sequence[str]) -> list[str]:
 
 def everything(case: Case, budget: float) -> str:
     """B10: the ceiling."""
-    return "\n".join(records(case))
+    return "\n".join(records(case.known))
 
 
 def shuffled(text: str, facts: Sequence[Fact]) -> str:

@@ -27,10 +27,11 @@ class Entry(NamedTuple):
 
 
 class Kinds(NamedTuple):
-    """How the files and the commands of a session look in a text."""
+    """How the files and the commands of a session look in a text; ``shown`` is as much of each command as must stand there."""
 
     files: re.Pattern[str]
     commands: re.Pattern[str]
+    shown: frozenset[str]
 
     @classmethod
     def of(cls, files: Iterable[str], commands: Iterable[str]) -> Kinds:
@@ -46,7 +47,8 @@ class Kinds(NamedTuple):
         shapes = [rf"[\w.@-]+\.(?:{_any(endings)})"] if endings else []
         shapes += [_any(bare)] if bare else []
         named = rf"(?<![\w./@-])/?(?:[\w.@~-]+/)*(?:{'|'.join(shapes)})(?![\w/-]|\.\w)"
-        return cls(re.compile(named) if shapes else _NOTHING, re.compile(_any(commands) or "(?!)"))
+        shown = frozenset(commands)
+        return cls(re.compile(named) if shapes else _NOTHING, re.compile(_any(shown)) if shown else _NOTHING, shown)
 
 
 def _any(words: Iterable[str]) -> str:

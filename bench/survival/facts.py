@@ -141,6 +141,11 @@ def tokens_of(text: str) -> set[str]:
     return {match.group(0) for shape in (_PATH, _NAME, _REFERENCE) for match in shape.finditer(text)}
 
 
+def names_of(text: str) -> set[str]:
+    """Structured names in a text."""
+    return {match.group(0) for match in _NAME.finditer(text)}
+
+
 def document_frequency(cases: Iterable[Case]) -> tuple[Counter[str], int]:
     """In how many sessions each token occurs, and the number of sessions."""
     held: dict[str, set[str]] = {}

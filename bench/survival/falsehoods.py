@@ -1,16 +1,17 @@
 """What a text claims that the session never had: paths, structured names, references and numbers without a source.
 
 Invariant: what a memory writes of its own (its ids, tags, commands, counts, sizes, times) is known by its form, and only that
-is left out, with the words that it shows to be cut; everything else has to stand, as a whole word, in the lines that it was given.
+is left out, with the words that it shows to be cut; everything else has to stand, as a whole word, in the lines that it was given,
+and a name beside a file in one record with it.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
-from bench.survival.facts import tokens_of
+from bench.survival.facts import names_of, tokens_of
 from bench.survival.record import strings
 
 _NUMBER = re.compile(r"(?<![\w.,#-])\d{3,}(?:[.,]\d+)*(?![\w-])|(?<![\w.])\d+\.\d+(?![\w.])")
@@ -38,14 +39,35 @@ def source_of(lines: Iterable[bytes]) -> str:
 
 def claims(text: str) -> set[str]:
     """What a text names that could be false: rare tokens without those that a memory writes of its own."""
-    told = _OWN.sub(" ", _BESIDE_CUT.sub(" ", _CUT.sub("…", _OPENING.sub("", text))))
+    told = _foreign(text)
     return tokens_of(told) | {match.group(0) for match in _NUMBER.finditer(told)}
+
+
+def _foreign(text: str) -> str:
+    """A text without what a memory writes of its own, and without words that are cut."""
+    return _OWN.sub(" ", _BESIDE_CUT.sub(" ", _CUT.sub("…", _OPENING.sub("", text))))
 
 
 def false_claims(text: str, source: str) -> tuple[int, list[str]]:
     """(number of claims, those that the source never had)."""
     found = claims(text)
     return len(found), sorted(one for one in found if not stands(one, source))
+
+
+def false_bindings(text: str, records: Sequence[str], files: re.Pattern[str]) -> tuple[int, list[tuple[str, str]]]:
+    """(number of structured names in lines that name one file, those that no record has together with that file)."""
+    count, false = 0, []
+    for line in _foreign(text).split("\n"):
+        beside = {path.rpartition("/")[2] for path in files.findall(line)}
+        if len(beside) != 1:
+            continue
+        (file,) = beside
+        about = [record for record in records if file in record]
+        for name in names_of(files.sub(" ", line)):
+            count += 1
+            if name not in file and not any(stands(name, record) for record in about):
+                false.append((name, file))
+    return count, false
 
 
 def stands(word: str, source: str) -> bool:

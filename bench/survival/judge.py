@@ -94,7 +94,8 @@ def _same_file(found: str, path: str) -> bool:
 
 def _command(text: Text, fact: Fact) -> bool:
     error = re.compile(re.escape(error_shown(fact)))
-    return bound(text.entries, error, text.kinds.commands, lambda found: fact.subject.startswith(found))
+    mine = max((one for one in text.kinds.shown if fact.subject.startswith(one)), key=len, default="")
+    return bound(text.entries, error, text.kinds.commands, lambda found: found == mine)
 
 
 def error_shown(fact: Fact) -> str:
@@ -115,7 +116,7 @@ def _told_apart(command: str, commands: Sequence[str]) -> str:
     length = COMMAND_SHOWN
     while any(one.startswith(command[:length]) for one in others) and length < len(command):
         length += 1
-    return command[:length].strip()
+    return command[:length] if length > COMMAND_SHOWN else command[:length].strip()
 
 
 def _words(text: Text, fact: Fact) -> bool:

@@ -13,9 +13,9 @@ from bench.survival import agent, arms, judge, plants
 from bench.survival.citations import judge_citations
 from bench.survival.entries import Kinds
 from bench.survival.facts import Fact
-from bench.survival.falsehoods import false_claims, source_of
+from bench.survival.falsehoods import false_bindings, false_claims, source_of
 from bench.survival.memory import Memory, remember
-from bench.survival.record import Case
+from bench.survival.record import Case, events_of
 from bench.survival.standing import instructions, judge_standing
 
 CLASSES = ("edited", "read only", "identifier in file", "command and error", "user's words", "open to-do", "demand")
@@ -58,13 +58,12 @@ def with_memory(subject: Subject) -> tuple[dict[str, Any], str]:
             "search": _search(memory, case.native, known, kinds),
             "citations": judge_citations(memory, case.before, ours, known)._asdict(),
         }
-    source = source_of(case.before)
     standing = judge_standing(ours, instructions(case))
     return {
         **found,
         "arms": {name: scored(text, subject) for name, text in texts.items()},
         "standing": {"asked": standing.asked, "missing": len(standing.missing), "marked": len(standing.marked)},
-        "false": {name: _false(text, source) for name, text in (("ours", ours), ("native", case.native))},
+        "false": _false({"ours": ours, "native": case.native, "shuffled": texts["B11 ours, shuffled"]}, subject),
         "plants": {name: _plants(subject, name) for name in plants.SETS},
         "sections": _sections(ours, known, kinds),
         "rounds": _rounds(subject, ours),
@@ -116,9 +115,15 @@ def _search(memory: Memory, native: str, known: Sequence[Fact], kinds: Kinds) ->
     }
 
 
-def _false(text: str, source: str) -> dict[str, int]:
-    claimed, false = false_claims(text, source)
-    return {"claims": claimed, "false": len(false)}
+def _false(texts: Mapping[str, str], subject: Subject) -> dict[str, dict[str, int]]:
+    """Claims of each text that the session never had, and names beside files that it never put together."""
+    source, records = source_of(subject.case.before), arms.records(events_of(subject.case.before))
+    found = {}
+    for name, text in texts.items():
+        claimed, false = false_claims(text, source)
+        bound, falsely = false_bindings(text, records, subject.kinds.files)
+        found[name] = {"claims": claimed, "false": len(false), "bindings": bound, "falsely bound": len(falsely)}
+    return found
 
 
 def _plants(subject: Subject, name: str) -> dict[str, Shares]:

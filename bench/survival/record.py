@@ -96,6 +96,11 @@ def _parse(line: bytes) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
+def events_of(lines: list[bytes]) -> list[Event]:
+    """The events of these lines of a transcript."""
+    return list(events([_parse(line) for line in lines]))
+
+
 def events(records: list[dict[str, Any]], first: int = 0) -> Iterator[Event]:
     """The events of records on the main conversation; ``first`` is the number of the first line."""
     for number, record in enumerate(records, first):

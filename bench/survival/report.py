@@ -60,7 +60,11 @@ def differences(results: Sequence[Case]) -> dict[str, str]:
                 pairs[one["session"]].append(ours[kind] - other[kind])
         if pairs:
             whole, low, high = judge.interval(pairs)
-            found[kind] = f"{100 * whole:+.1f} [{100 * low:+.1f}, {100 * high:+.1f}] over {len(pairs)} sessions"
+            means = [judge.mean(values) for values in pairs.values()]
+            won, lost = sum(one > 0 for one in means), sum(one < 0 for one in means)
+            found[kind] = (
+                f"{100 * whole:+.1f} [{100 * low:+.1f}, {100 * high:+.1f}] over {len(pairs)} sessions, {won} won, {lost} lost"
+            )
     return found
 
 
@@ -127,9 +131,12 @@ def _standing(results: Sequence[Case]) -> dict[str, Any]:
 
 def _false(results: Sequence[Case]) -> dict[str, dict[str, Any]]:
     found = {}
-    for name in results[0]["false"]:
-        claims, false = (sum(one["false"][name][key] for one in results) for key in ("claims", "false"))
-        found[name] = {"claims": claims, "false": false, "rate": f"{100 * false / max(1, claims):.2f}"}
+    for name, counts in results[0]["false"].items():
+        whole = {key: sum(one["false"][name][key] for one in results) for key in counts}
+        found[name] = whole | {
+            "rate": f"{100 * whole['false'] / max(1, whole['claims']):.2f}",
+            "falsely bound rate": f"{100 * whole['falsely bound'] / max(1, whole['bindings']):.2f}",
+        }
     return found
 
 
