@@ -136,7 +136,7 @@ def _todo(text: Text, fact: Fact) -> bool:
 
 
 def _token(text: Text, fact: Fact) -> bool:
-    return bool(re.search(r"(?<![\w-])" + re.escape(fact.answer) + r"(?![\w-])", text.flat))
+    return bool(re.search(r"(?<!\w)" + re.escape(fact.answer) + r"(?!\w)", text.flat))
 
 
 _RULES: Mapping[str, Callable[[Text, Fact], bool]] = {
