@@ -108,6 +108,7 @@ def _wrong(found: Mapping[str, Any], table: Table) -> str:
             *(
                 (f"names beside a file in {name}, never together in the session", str(false[key]["bindings"]), false[key]["falsely bound rate"])
                 for key, name in (("ours", "the block"), ("shuffled", "the block with files exchanged"))
+                if "bindings" in false.get(key, ())
             ),
             ("notes whose entries were all shown to the observer", str(cited["notes"]), cited["ids shown"]),
             ("notes whose rare words stand in the cited lines", str(cited["telling"]), cited["contained"]),

@@ -1,6 +1,7 @@
 """What is still known after a compaction: facts by rule, arms side by side, one artefact for each run.
 
-    python -m bench.survival FOLDER|FILE … [--half development|held-out|both] [--budget 8000] [--calls 0,1,2,3,5] [--out FILE]
+    python -m bench.survival FOLDER|FILE … [--elsewhere FOLDER|FILE …] [--half development|held-out|both] [--budget 8000]
+        [--calls 0,1,2,3,5] [--seed N] [--out FILE]
 
 Files are Claude Code transcripts (``.jsonl`` or ``.jsonl.gz``) with at least one real compaction. The memory is given the
 lines before the boundary and nothing else; facts and questions come from the lines around it by rules of this package, which
