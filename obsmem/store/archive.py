@@ -156,9 +156,10 @@ class Archive:
         )
         return [row[0] & ((1 << SEQ_BITS) - 1) for row in rows]
 
-    def record(self, entry: EntryRow) -> bytes:
-        """The exact bytes of the record that an entry belongs to. Raises StoreError if they are damaged."""
-        data = self.segment(entry.segment)[entry.start : entry.start + entry.size]
+    def record(self, entry: EntryRow, *, alone: bool = False) -> bytes:
+        """The exact bytes of an entry's record (``alone``: no more of its segment is wanted). StoreError if they are damaged."""
+        end = entry.start + entry.size
+        data = self.segment(entry.segment, end if alone else 0)[entry.start : end]
         if late.sha256(data) != entry.sha256:
             raise StoreError(
                 f"The stored bytes of entry {entry.seq} do not match their hash. Run 'observational-memory fsck --repair'."
@@ -173,8 +174,8 @@ class Archive:
             return False
         return True
 
-    def segment(self, number: int) -> bytes:
-        """The decompressed bytes of a segment. Raises StoreError if it is missing or damaged."""
+    def segment(self, number: int, most: int = 0) -> bytes:
+        """The first ``most`` bytes of a segment (0: all, which are held). Raises StoreError if it is missing or damaged."""
         if self.held[0] == number:
             return self.held[1]
         row = self.connection.execute("SELECT data FROM segments WHERE no=?", (number,)).fetchone()
@@ -185,12 +186,13 @@ class Archive:
                 "The bytes of this entry were removed by retention (config: retention_days); its note stays."
             )
         try:
-            data = zlib.decompress(row[0])
+            data = zlib.decompressobj().decompress(row[0], most) if most else zlib.decompress(row[0])
         except zlib.error as error:
             raise StoreError(
                 f"Segment {number} of the archive is damaged ({error}). Run 'observational-memory fsck --repair'."
             ) from error
-        self.held = (number, data)
+        if not most:
+            self.held = (number, data)
         return data
 
     def place(self, entry: EntryRow) -> Place:

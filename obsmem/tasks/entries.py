@@ -20,10 +20,17 @@ from obsmem.tasks.store import Store
 
 
 def read_entries(
-    store: Store, stored: StoredSession, rows: Iterable[EntryRow], *, places: bool = False, lost: bool = False
+    store: Store,
+    stored: StoredSession,
+    rows: Iterable[EntryRow],
+    *,
+    places: bool = False,
+    lost: bool = False,
+    scattered: bool = False,
 ) -> list[Entry]:
     """Give entry rows of one session their text. With ``places`` each also says where its record stood; with ``lost``
-    those that cannot be had are left out. Raises StoreError for them otherwise."""
+    those that cannot be had are left out. ``scattered`` says that they stand far from each other. Raises StoreError for what
+    cannot be had otherwise."""
     module = load(stored.session.harness)
     rows = list(rows)
     sides = side_sources(store.archive, rows)
@@ -33,7 +40,7 @@ def read_entries(
         record = (row.segment, row.start)
         if parsed[0] != record:
             try:
-                parsed = (record, module.blocks(store.archive.record(row)))
+                parsed = (record, module.blocks(store.archive.record(row, alone=scattered)))
             except StoreError:
                 if not lost:
                     raise

@@ -228,8 +228,7 @@ def _texts(store: Store, pools: Pools, names: Sequence[str]) -> dict[str, Entry]
     found = {}
     for number, rows in by_session.items():
         stored = pools.sessions[number]
-        rows.sort(key=lambda row: (row.segment, row.start))
-        for entry in read_entries(store, stored, rows, lost=True):
+        for entry in read_entries(store, stored, rows, lost=True, scattered=True):
             found[f"{stored.session.handle}.{entry.seq}"] = entry
     return found
 

@@ -72,6 +72,7 @@ def test_the_segments_of_a_source_are_its_bytes_and_each_entry_finds_its_record(
     (segments,) = archive.connection.execute("SELECT count(*) FROM segments").fetchone()
     assert segments >= len(b"".join(lines)) // (SEGMENT + 800)
     for one, data in zip(archive.entries(stored.no), lines, strict=True):
+        assert archive.record(one, alone=True) == data
         assert archive.record(one) == data
         assert one.sha256 == hashlib.sha256(data).digest()
         place = archive.place(one)
@@ -124,8 +125,13 @@ def test_damaged_bytes_are_never_given_out(archive: Archive) -> None:
     (row,) = archive.entries(stored.no)
     archive.connection.execute("UPDATE entries SET start=3")
     (moved,) = archive.entries(stored.no)
-    with pytest.raises(StoreError, match="hash"):
-        archive.record(moved)
+    for alone in (False, True):
+        with pytest.raises(StoreError, match="hash"):
+            archive.record(moved, alone=alone)
+        archive.drop_cache()
+    archive.connection.execute("UPDATE segments SET data=substr(data, 1, 8)")
+    with pytest.raises(StoreError):
+        archive.record(row, alone=True)
     archive.connection.execute("DELETE FROM segments")
     archive.drop_cache()
     with pytest.raises(StoreError, match="missing"):
