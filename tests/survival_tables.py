@@ -43,43 +43,43 @@ def survival(half: str, table: Table) -> str:
     found = json.loads(ARTEFACT.read_text(encoding="utf-8"))["summary"].get(half)
     if found is None:
         return "None were measured in this run.\n"
-
-    def rows(named: Iterable[tuple[str, Row]], columns: Mapping[str, str] = CLASSES) -> list[tuple[str, ...]]:
-        return [(name, *(row.get(kind, "–") for kind in columns)) for name, row in named]
-
+    lost = [(name, row["tokens"], *_cells(row["lost"])) for name, row in found["sections"].items()]
     parts = [
-        table(
-            (f"{half}, {found['compactions']} compactions of {found['sessions']} sessions", *CLASSES.values()),
-            [
-                ("facts", *(str(found["facts"][kind]) for kind in CLASSES)),
-                *rows((about, found["arms"][arm]) for arm, about in ARMS),
-                *rows([("summary and block minus summary", found["differences"])]),
-            ],
-        ),
-        table(("summary and block, and so many calls", *CLASSES.values()), rows(found["calls"].items())),
+        _held(half, found, table),
+        table(("summary and block, and so many calls", *CLASSES.values()), _rows(found["calls"].items())),
         table(
             ("search for what the summary dropped and the session used", "first hit", "first five hits"),
             [(f"{found['search']['questions']} questions", found["search"]["hit@1"], found["search"]["hit@5"])],
         ),
-        table(("made-up facts", *PLANTS.values()), rows(_plants(found["plants"]), PLANTS)),
+        table(("made-up facts", *PLANTS.values()), _rows(_plants(found["plants"]), PLANTS)),
         _wrong(found, table),
+        table(("the block, so many rounds on", *LASTING.values()), _rows(_rounds(found["rounds"]), LASTING)),
         table(
-            ("the block, so many rounds on", *LASTING.values()),
-            rows(((_round(name), row) for name, row in found["rounds"].items()), LASTING),
+            ("after each compaction that really happened", *LASTING.values()), _rows(_course(found["course"]), LASTING)
         ),
-        table(
-            ("after each compaction that really happened", *LASTING.values()),
-            rows(_course(found["course"]), LASTING),
-        ),
-        table(
-            ("points lost without a section", "share of the tokens", *CLASSES.values()),
-            [
-                (name, row["tokens"], *(row["lost"].get(kind, "–") for kind in CLASSES))
-                for name, row in found["sections"].items()
-            ],
-        ),
+        table(("points lost without a section", "share of the tokens", *CLASSES.values()), lost),
     ]
     return "\n".join(parts)
+
+
+def _cells(row: Row, columns: Mapping[str, str] = CLASSES) -> list[str]:
+    return [row.get(kind, "–") for kind in columns]
+
+
+def _rows(named: Iterable[tuple[str, Row]], columns: Mapping[str, str] = CLASSES) -> list[tuple[str, ...]]:
+    return [(name, *_cells(row, columns)) for name, row in named]
+
+
+def _held(half: str, found: Mapping[str, Any], table: Table) -> str:
+    """Every arm, with the number of facts above and the difference below."""
+    return table(
+        (f"{half}, {found['compactions']} compactions of {found['sessions']} sessions", *CLASSES.values()),
+        [
+            ("facts", *(str(found["facts"][kind]) for kind in CLASSES)),
+            *_rows((about, found["arms"][arm]) for arm, about in ARMS),
+            ("summary and block minus summary", *_cells(found["differences"])),
+        ],
+    )
 
 
 def _plants(found: Mapping[str, Mapping[str, Row]]) -> list[tuple[str, Row]]:
@@ -94,7 +94,7 @@ def _wrong(found: Mapping[str, Any], table: Table) -> str:
     """What is wrongly retired or false, and whether notes cite what they tell."""
     standing, false, cited = found["standing"], found["false"], found["citations"]
     reached = [
-        (f"lines of facts that {who} cites", *(cited[key].get(kind, "–") for kind in CLASSES))
+        (f"lines of facts that {who} cites", *_cells(cited[key]))
         for key, who in (("reached by notes", "a note"), ("reached by notes or block", "a note or the block"))
     ]
     return table(
@@ -117,8 +117,10 @@ def _wrong(found: Mapping[str, Any], table: Table) -> str:
     ) + "\n" + table(("citations", *CLASSES.values()), reached)  # fmt: skip
 
 
-def _round(name: str) -> str:
-    return "fewer than half of the first, from round" if name == "cliff" else name
+def _rounds(found: Mapping[str, Row]) -> list[tuple[str, Row]]:
+    return [
+        ("fewer than half of the first, from round" if name == "cliff" else name, row) for name, row in found.items()
+    ]
 
 
 def _course(found: Mapping[str, Any]) -> list[tuple[str, Row]]:

@@ -6,7 +6,7 @@ Invariant: a table prints what stands in the summary, and the summary holds perc
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from bench.survival import judge
@@ -232,12 +232,12 @@ def tables(found: Mapping[str, Any]) -> str:
 def _table(
     title: str, columns: Sequence[str], rows: Mapping[str, Mapping[str, str]], tokens: Mapping[str, int] | None = None
 ) -> str:
-    size: Callable[[str], str] = lambda name: f"{tokens[name]:>8}" if tokens else ""  # noqa: E731
     head = f"{'':<26}{'tokens':>8}" if tokens else f"{'':<26}"
     lines = [title] if title else []
     lines.append(head + "".join(f"{_SHORT.get(column, column):>12}" for column in columns))
     for name, row in rows.items():
-        lines.append(f"{name:<26}{size(name)}" + "".join(f"{row.get(column, '-'):>12}" for column in columns))
+        size = f"{tokens[name]:>8}" if tokens else ""
+        lines.append(f"{name:<26}{size}" + "".join(f"{row.get(column, '-'):>12}" for column in columns))
     return "\n".join(lines)
 
 
