@@ -261,36 +261,17 @@ def split_lines(source: Source, offset: int, line: int) -> Iterator[Raw]:
     Reads in blocks of 1 MiB, so memory follows the longest line, not the file. A last line without a newline comes
     with ``complete=False``.
     """
-    with open(source.path, "rb") as file:
+    with open(source.path, "rb", READ_SIZE) as file:
         file.seek(offset)
-        yield from split_stream(file.read, offset, line)
+        yield from number_lines(file, offset, line)
 
 
-def split_stream(read: Callable[[int], bytes], offset: int, line: int) -> Iterator[Raw]:
-    """Yield the lines of a stream that stands at ``offset``, as ``split_lines`` does for a file."""
-    pending: list[bytes] = []
-    while True:
-        block = read(READ_SIZE)
-        if not block:
-            break
-        start = 0
-        while True:
-            end = block.find(b"\n", start)
-            if end < 0:
-                pending.append(block[start:])
-                break
-            data = block[start : end + 1]
-            if pending:
-                pending.append(data)
-                data = b"".join(pending)
-                pending = []
-            line += 1
-            yield Raw(data, line, offset)
-            offset += len(data)
-            start = end + 1
-    rest = b"".join(pending)
-    if rest:
-        yield Raw(rest, line + 1, offset, complete=False)
+def number_lines(lines: Iterable[bytes], offset: int, line: int) -> Iterator[Raw]:
+    """Yield lines, the first of which stands at ``offset`` behind ``line`` others, as ``split_lines`` does."""
+    for data in lines:
+        line += 1
+        yield Raw(data, line, offset, "", "", data.endswith(b"\n"))
+        offset += len(data)
 
 
 def no_reduce_config(command: Callable[[str], str]) -> dict[str, Any]:

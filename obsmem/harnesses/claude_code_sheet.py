@@ -6,30 +6,15 @@ Invariant: entries are numbered through over all records of a line, and a record
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import Any
 
 from obsmem.core.model import Action, Entry, EntryKind, Speaker
-from obsmem.harnesses.written import parse_time
+from obsmem.harnesses.written import time_of
 
 
 def text_of(value: Any) -> str:
     """The value where it is a string, else ''."""
     return value if isinstance(value, str) else ""
-
-
-@lru_cache(maxsize=64)
-def _minute(stamp: str) -> int:
-    return parse_time(stamp + ":00Z")
-
-
-def time_of(stamp: Any) -> int:
-    """Milliseconds since the epoch; quick for the form that the harness writes, ``2026-01-31T09:30:00.000Z``."""
-    if isinstance(stamp, str) and len(stamp) == 24 and stamp[23] == "Z":
-        minute, within = _minute(stamp[:16]), stamp[17:19] + stamp[20:23]
-        if minute and within.isdecimal():
-            return minute + int(within)
-    return parse_time(stamp)
 
 
 class Sheet:

@@ -12,7 +12,7 @@ from typing import Any
 
 from obsmem.core import late
 from obsmem.core.model import Action, Entry, EntryKind, Speaker
-from obsmem.harnesses.codex_records import Payload, open_record, record_objects, sound, source_id, time_of, type_of
+from obsmem.harnesses.codex_records import Payload, open_record, record_objects, sound, source_id, type_of
 from obsmem.harnesses.codex_results import item_text, joined_items
 from obsmem.harnesses.codex_tools import (
     custom_call,
@@ -25,7 +25,7 @@ from obsmem.harnesses.codex_tools import (
     web_search_call,
 )
 from obsmem.harnesses.own_block import apart
-from obsmem.harnesses.written import OWN_BLOCK, flatten
+from obsmem.harnesses.written import OWN_BLOCK, flatten, time_of
 
 # The harness writes these with role "user"; nobody typed them.
 INJECTED = (

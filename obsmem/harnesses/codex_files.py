@@ -6,15 +6,19 @@ releases. Invariant: the records of a source, joined in order, are its (decompre
 
 from __future__ import annotations
 
+import io
 import json
 import os
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
 from obsmem.core import late
 from obsmem.core.errors import UsageError
-from obsmem.harnesses.base import READ_SIZE, Raw, Source, split_lines, split_stream
+from obsmem.harnesses.base import READ_SIZE, Raw, Source, number_lines, split_lines
 from obsmem.harnesses.written import load_objects
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
 
 ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 RECORD_TYPES = frozenset(
@@ -97,24 +101,42 @@ def records(source: Source, offset: int, line: int) -> Iterator[Raw]:
 
 def _compressed_records(source: Source, offset: int, line: int) -> Iterator[Raw]:
     with open(source.path, "rb") as file:
-        read = _decompressor(source.path, file)
+        stream = io.BufferedReader(_decompressor(source.path, file), READ_SIZE)
         skipped = 0
         while skipped < offset:
-            piece = read(min(READ_SIZE, offset - skipped))
+            piece = stream.read(min(READ_SIZE, offset - skipped))
             if not piece:
                 return
             skipped += len(piece)
-        yield from split_stream(read, offset, line)
+        yield from number_lines(stream, offset, line)
 
 
-def _decompressor(path: str, file: Any) -> Callable[[int], bytes]:
-    """Give a ``read(size)`` over the decompressed bytes that ends, instead of raising, where the stream is torn."""
-    errors: tuple[type[Exception], ...]
+class _Decompressed(io.RawIOBase):
+    """The decompressed bytes of a stream; they end, instead of raising, where it is torn."""
+
+    def __init__(self, stream: Any, errors: tuple[type[Exception], ...]) -> None:
+        self._stream, self._errors = stream, errors
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: WriteableBuffer) -> int:
+        room = memoryview(buffer)
+        try:
+            data = bytes(self._stream.read(len(room)))
+        except self._errors:
+            return 0
+        room[: len(data)] = data
+        return len(data)
+
+
+def _decompressor(path: str, file: Any) -> io.RawIOBase:
+    """The decompressed bytes of a file. Raises UsageError where there is no decoder."""
     try:
         import zstandard
 
         stream: Any = zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True)
-        errors = (zstandard.ZstdError, EOFError, OSError)
+        return _Decompressed(stream, (zstandard.ZstdError, EOFError, OSError))
     except ImportError:
         try:
             from compression import zstd  # type: ignore[import-not-found,unused-ignore]
@@ -122,16 +144,7 @@ def _decompressor(path: str, file: Any) -> Callable[[int], bytes]:
             raise UsageError(
                 f"{path} is compressed and no zstd decoder is installed: run `pip install zstandard` and try again."
             ) from None
-        stream = zstd.ZstdFile(file)
-        errors = (zstd.ZstdError, EOFError, OSError)
-
-    def read(size: int) -> bytes:
-        try:
-            return bytes(stream.read(size))
-        except errors:
-            return b""
-
-    return read
+        return _Decompressed(zstd.ZstdFile(file), (zstd.ZstdError, EOFError, OSError))
 
 
 def _document_records(source: Source, offset: int, line: int) -> Iterator[Raw]:

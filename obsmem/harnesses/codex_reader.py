@@ -25,14 +25,13 @@ from obsmem.harnesses.codex_records import (
     open_record,
     record_objects,
     sound,
-    time_of,
     token_usage,
     type_of,
     usage_of,
     whole_object,
 )
 from obsmem.harnesses.forks import KEY, read_mark
-from obsmem.harnesses.written import WORKER_MARK, receipts
+from obsmem.harnesses.written import WORKER_MARK, receipts, time_of, with_tool
 
 TURNS_KEPT = 200
 CALLS_KEPT = 100
@@ -46,7 +45,6 @@ OUTPUT_ITEMS = frozenset(
 COMPACTION_ITEMS = frozenset({"compaction", "context_compaction", "compaction_summary"})
 END_EVENTS = frozenset({"exec_command_end", "patch_apply_end", "mcp_tool_call_end"})
 ITEM, EVENT, COMPLETED = "i", "e", "c"
-TOOL = Entry._fields.index("tool")
 
 
 REPLY_END = 400  # characters of a reply that show whether a summary ends with it
@@ -200,7 +198,7 @@ class Reader:
         """The output names its call, and the call its tool. What goes on running is told of again when it ends."""
         entry = found[0]
         tool = self._calls.pop(entry.call_id, None) if entry.actions else self._calls.get(entry.call_id)
-        return Parsed((Entry._make((*entry[:TOOL], tool, *entry[TOOL + 1 :])) if tool else entry,))
+        return Parsed((with_tool(entry, tool) if tool else entry,))
 
     def _remember_call(self, ident: str, tool: str) -> None:
         if ident:

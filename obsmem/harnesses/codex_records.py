@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import Any
 
 from obsmem.core import late
 from obsmem.core.tuples import NamedTuple
 from obsmem.harnesses.codex_files import document_piece
-from obsmem.harnesses.written import load_objects, parse_time, replace_surrogates
+from obsmem.harnesses.written import load_objects, replace_surrogates, time_of
 
 Payload = Mapping[str, Any]
 
@@ -75,10 +74,11 @@ def token_usage(data: bytes) -> Usage | None:
     """
     if data.find(_TOKEN_COUNT, 0, 150) < 0 or data.count(b'"payload"') != 1 or not data.endswith(b"}}\n"):
         return None
-    match = _USAGE.search(data)
+    start = data.find(b'"total_token_usage":{')
+    match = _USAGE.match(data, start if start >= 0 else data.find(b'"last_token_usage":{'))
     if match is None:
         return None
-    spent, context, cached, written, output, total, window = (int(group or 0) for group in match.groups())
+    spent, context, cached, written, output, total, window = map(int, match.groups(0))
     at = time_of(data[14:38].decode("ascii", "replace")) if data.startswith(_STAMP) else 0
     return Usage(context, cached, written, output, 0 if context else total, window, spent, at)
 
@@ -146,21 +146,6 @@ def type_of(payload: Payload) -> str:
     """The payload's own type; '' where it names none."""
     value = payload.get("type")
     return value if isinstance(value, str) else ""
-
-
-@lru_cache(maxsize=64)
-def _minute(text: str) -> int:
-    return parse_time(text + ":00Z")
-
-
-def time_of(stamp: Any) -> int:
-    """Milliseconds of a timestamp, as ``written.parse_time``; of the usual form each minute is read once."""
-    if isinstance(stamp, str) and len(stamp) == 24 and stamp[23] == "Z":
-        minute = _minute(stamp[:16])
-        rest = stamp[17:19] + stamp[20:23]
-        if minute and rest.isdigit():
-            return minute + int(rest)
-    return parse_time(stamp)
 
 
 def source_id(payload: Payload) -> str:

@@ -10,9 +10,9 @@ from typing import Any
 
 from obsmem.core.model import Action, Entry
 from obsmem.harnesses.codex_actions import actions_of, run_actions, search_actions
-from obsmem.harnesses.codex_records import Payload, call_id, source_id, time_of, tool_name
+from obsmem.harnesses.codex_records import Payload, call_id, source_id, tool_name
 from obsmem.harnesses.codex_results import preface_of, result_of, running_in
-from obsmem.harnesses.written import flatten
+from obsmem.harnesses.written import flatten, time_of
 
 _decode = json.JSONDecoder().raw_decode
 
@@ -21,17 +21,6 @@ def _call(payload: Payload, tool: str, body: str, actions: tuple[Action, ...], s
     text = f"{tool}\n{body}" if body else tool
     ident, call, at = source_id(payload), call_id(payload), time_of(stamp)
     return [Entry(-1, ident, "tool_call", "agent", text, tool, call, None, at, True, None, first, actions)]
-
-
-def _named_lines(arguments: Any) -> str:
-    """``written.flatten`` for the arguments of a call, quick for the flat objects that nearly all of them are."""
-    if type(arguments) is not dict:
-        return flatten(arguments)
-    lines = [
-        f"{key}: {value}" if type(value) is str or type(value) is int else flatten(value, key)
-        for key, value in arguments.items()
-    ]
-    return "\n".join([line for line in lines if line])
 
 
 def function_call(payload: Payload, stamp: Any, first: int) -> list[Entry]:
@@ -43,7 +32,7 @@ def function_call(payload: Payload, stamp: Any, first: int) -> list[Entry]:
             arguments, _ = _decode(arguments.strip())
         except (ValueError, RecursionError):
             pass  # shown as it is
-    return _call(payload, tool, _named_lines(arguments), actions_of(tool, arguments), stamp, first)
+    return _call(payload, tool, flatten(arguments), actions_of(tool, arguments), stamp, first)
 
 
 def custom_call(payload: Payload, stamp: Any, first: int) -> list[Entry]:
