@@ -12,10 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from obsmem.core import late
-from obsmem.core.mask_kinds import KINDS, Kind
-
-# Flat, because on short texts the loop costs more than the substring searches.
-_NEEDLES = tuple((needle, kind) for kind in KINDS for needle in kind.needles)
+from obsmem.core.mask_kinds import Kind, kinds_in
 
 _MARK = late.pattern(r"[^\s…]{0,4}…\[masked [a-z ]+\]")
 
@@ -31,6 +28,12 @@ _NAMES = {
     "credentials": "secret",
     "key": "key",
 }
+# Most texts hold none of these, and looking for a part that several share is as quick as looking for one of them.
+_HINTS = (
+    (late.pattern(r"p(?=ass|wd)"), ("password", "passwd", "passphrase", "pwd")),
+    (late.pattern(r"k(?=e[ny])"), ("token", "key")),
+    (late.pattern(r"cre[td]"), ("secret", "credential", "credentials")),
+)
 JUDGED_LENGTH = 1000  # the most characters of a value that _ASSIGNED takes
 _KEY_NAME = late.pattern(r"(?:api|access|secret|private|signing|encryption|account|auth)[_-]?\Z")
 _ASSIGNED = late.pattern(
@@ -61,9 +64,8 @@ def mask(text: str, extra: Sequence[re.Pattern[str]] = ()) -> str:
 
     ``extra`` are a user's own patterns; whole matches of them go. Text that holds no secret comes back as it is.
     """
-    for needle, kind in _NEEDLES:
-        if needle in text:
-            text = _outside_marks(text, lambda part, kind=kind: _mask_kind(part, kind))  # type: ignore[misc]
+    for kind in kinds_in(text):
+        text = _outside_marks(text, lambda part, kind=kind: _mask_kind(part, kind))  # type: ignore[misc]
     text = _mask_assignments(text)
     for pattern in extra:
         text = _outside_marks(text, lambda part, pattern=pattern: pattern.sub(_mask_custom, part))  # type: ignore[misc]
@@ -129,14 +131,17 @@ def _mask_assignments(text: str) -> str:
     if len(lowered) != len(text):  # a few letters grow when lowered, and positions would no longer agree
         lowered = "".join(map(_lower_letter, text))
     found: dict[int, tuple[str, re.Match[str]]] = {}
-    for word, name in _NAMES.items():
+    for word in [word for hint, words in _HINTS if hint.search(lowered) for word in words]:
         start = lowered.find(word)
         while start >= 0:
             end = start + len(word)
-            match = _ASSIGNED.match(text, end)
+            # In the middle of a word, as most are, nothing is assigned.
+            match = None if text[end : end + 1].isalnum() else _ASSIGNED.match(text, end)
             if match is not None and _names_a_secret(word, lowered, start):
-                found[match.start("value")] = (name, match)
+                found[match.start("value")] = (_NAMES[word], match)
             start = lowered.find(word, end)
+    if not found:
+        return text
     parts: list[str] = []
     position = 0
     for start in sorted(found):

@@ -8,6 +8,7 @@ which a match holds at least one, so that a text without them costs a substring 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Sequence
 
 from obsmem.core import late
 from obsmem.core.tuples import NamedTuple
@@ -27,7 +28,9 @@ class Kind(NamedTuple):
     mixed: bool = False
 
 
-_ALONE = r"(?<![A-Za-z0-9_-])"  # not in the middle of a word: "task-…" holds "sk-…"
+def _alone(text: str, letters: str = "A-Za-z0-9_-") -> str:
+    """A beginning that stands in no word: "task-…" holds "sk-…". It comes first, since the engine skips to what it knows."""
+    return f"{text}(?<![{letters}]{text})"
 
 
 def _kind(name: str, needles: str, pattern: str, keep: int = 4, *, mixed: bool = False) -> Kind:
@@ -72,7 +75,7 @@ KINDS: tuple[Kind, ...] = (
     _kind(
         "openai key",
         "sk-",
-        _ALONE + r"sk-(?:(?:proj|svcacct|admin)-[A-Za-z0-9_-]{20,}|[A-Za-z0-9_-]{20,})",
+        _alone("sk-") + r"(?:(?:proj|svcacct|admin)-[A-Za-z0-9_-]{20,}|[A-Za-z0-9_-]{20,})",
         3,
         mixed=True,
     ),
@@ -85,18 +88,18 @@ KINDS: tuple[Kind, ...] = (
     _kind("hugging face token", "hf_ api_org_", r"(?<![A-Za-z0-9_])(?:hf|api_org)_[A-Za-z0-9]{30,}", 3),
     _kind("replicate token", "r8_", r"(?<![A-Za-z0-9_])r8_[A-Za-z0-9]{30,}", 3),
     _kind("groq key", "gsk_", r"gsk_[A-Za-z0-9]{30,}"),
-    _kind("xai key", "xai-", _ALONE + r"xai-[A-Za-z0-9]{40,}"),
+    _kind("xai key", "xai-", _alone("xai-") + r"[A-Za-z0-9]{40,}"),
     _kind("perplexity key", "pplx-", r"pplx-[A-Za-z0-9]{32,}"),
     _kind("sendgrid key", "SG.", r"(?<![A-Za-z0-9])SG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}", 3),
-    _kind("twilio key", "SK AC", r"(?<![A-Za-z0-9])(?:SK|AC)[0-9a-f]{32}(?![A-Za-z0-9])", 2),
-    _kind("mailgun key", "key-", _ALONE + r"key-[0-9a-f]{32}(?![A-Za-z0-9])"),
-    _kind("mailchimp key", "-us", r"(?<![A-Za-z0-9])[0-9a-f]{32}-us\d{1,2}(?![A-Za-z0-9])", 0),
+    _kind("twilio key", "SK AC", r"(?:SK|AC)(?<![A-Za-z0-9]..)[0-9a-f]{32}(?![A-Za-z0-9])", 2),
+    _kind("mailgun key", "key-", _alone("key-") + r"[0-9a-f]{32}(?![A-Za-z0-9])"),
+    _kind("mailchimp key", "-us", _alone("[0-9a-f]", "A-Za-z0-9") + r"[0-9a-f]{31}-us\d{1,2}(?![A-Za-z0-9])", 0),
     _kind("telegram token", ":AA", r"(?<![A-Za-z0-9])\d{8,10}:AA[A-Za-z0-9_-]{33}(?![A-Za-z0-9_-])", 0),
     _kind("discord webhook", "/api/webhooks/", r"/api/webhooks/\d{8,}/(?P<secret>[\w-]{20,})", 0),
     _kind(
         "discord token",
         "MT Mz MD Mj ND NT Nj Nz OD OT",
-        r"(?<![\w.-])[MNO][A-Za-z0-9]{23,27}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,40}(?![\w.-])",
+        _alone("[MNO]", r"\w.-") + r"[A-Za-z0-9]{23,27}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,40}(?![\w.-])",
         0,
         mixed=True,
     ),
@@ -137,5 +140,51 @@ KINDS: tuple[Kind, ...] = (
         r"""\b[Aa]uthorization\\?["']?\s*[:=]\s*(?:\\?["'])?(?:[A-Za-z]+ )(?P<secret>[A-Za-z0-9._~+/-]{8,}=*)""",
         0,
     ),
-    _kind("password", "://", r"\b[a-z][a-z0-9+.-]{1,20}://[^\s:/@'\"<>]*:(?P<secret>[^\s/@'\"<>…]+)@", 0),
+    _kind("password", "://", r"://(?<=[a-z0-9+.-][a-z0-9+.-]://)[^\s:/@'\"<>]*:(?P<secret>[^\s/@'\"<>…]+)@", 0),
 )
+
+_SIGNS = "_-./=:"
+
+
+def _scout(sign: str, needles: Sequence[str]) -> re.Pattern[str]:
+    """What finds one of these: it begins with the sign that they share, which the engine skips to, and looks at the two letters
+    before it, which few have, before it looks for all of it."""
+    pairs: dict[str, set[str]] = {}
+    wholes: list[str] = []
+    for needle in needles:
+        place = needle.index(sign, 2)
+        pairs.setdefault(needle[place - 1], set()).add(needle[place - 2])
+        wholes.append(f"(?<={re.escape(needle[: place + 1])}){re.escape(needle[place + 1 :])}")
+    either = "|".join(f"[{''.join(sorted(first))}]{re.escape(second)}" for second, first in pairs.items())
+    return late.pattern(f"{re.escape(sign)}(?<=(?:{either}){re.escape(sign)})(?:{'|'.join(wholes)})")
+
+
+def _grouped() -> list[tuple[re.Pattern[str], list[tuple[re.Pattern[str], Kind]]]]:
+    """Needles that share a sign or begin with a capital: what tells at the cost of one search that a text holds none of them,
+    and what finds those of each kind."""
+    groups: dict[str, dict[str, Kind]] = {}
+    for kind in KINDS:
+        for needle in kind.needles:
+            sign = next((letter for letter in needle[2:] if letter in _SIGNS), "A" if needle[0].isupper() else needle)
+            groups.setdefault(sign, {})[needle] = kind
+    found = []
+    for sign, held in groups.items():
+        of_kind: dict[Kind, list[str]] = {}
+        for needle, kind in held.items():
+            of_kind.setdefault(kind, []).append(needle)
+        scout = _scout(sign, list(held)) if sign in _SIGNS else _any_of(held)
+        found.append((scout, [(_any_of(needles), kind) for kind, needles in of_kind.items()]))
+    return found
+
+
+def _any_of(needles: Iterable[str]) -> re.Pattern[str]:
+    return late.pattern("|".join(map(re.escape, needles)))
+
+
+_GROUPS = _grouped()
+
+
+def kinds_in(text: str) -> list[Kind]:
+    """The kinds of which a text holds a needle, in the order of KINDS."""
+    held = [kind for scout, kinds in _GROUPS if scout.search(text) for needle, kind in kinds if needle.search(text)]
+    return [kind for kind in KINDS if kind in held] if held else held

@@ -53,23 +53,20 @@ def estimate(text: str) -> int:
     if not text:
         return 0
     raw = text.encode("utf-8", "surrogatepass")
-    return int(_weigh(raw) + 0.999)
-
-
-def _weigh(raw: bytes) -> float:
     classes = raw.translate(_CLASSES)
-    upper = classes.count(b"A")
+    count = classes.count
+    upper = count(b"A")
     weight = (
-        LETTER * (classes.count(b"a") + upper)
+        LETTER * (count(b"a") + upper)
         + UPPER_EXTRA * upper
-        + DIGIT * classes.count(b"9")
-        + PUNCTUATION * classes.count(b".")
-        + NEWLINE * classes.count(b"n")
+        + DIGIT * count(b"9")
+        + PUNCTUATION * count(b".")
+        + NEWLINE * count(b"n")
         + DOUBLE_SPACE * raw.count(b"  ")
     )
-    if not raw.isascii():
-        weight += WIDE * classes.count(b"w") + CYRILLIC * classes.count(b"c") + NON_ASCII * classes.count(b"u")
-    return weight
+    if not text.isascii():
+        weight += WIDE * count(b"w") + CYRILLIC * count(b"c") + NON_ASCII * count(b"u")
+    return int(weight + 0.999)
 
 
 def clip(text: str, budget: int) -> str:

@@ -21,7 +21,7 @@ from obsmem.harnesses.claude_code_blocks import BOUNDARY, SYNTHETIC, record_entr
 from obsmem.harnesses.claude_code_branches import Branches, History
 from obsmem.harnesses.claude_code_sheet import Sheet, text_of
 from obsmem.harnesses.forks import KEY, read_mark
-from obsmem.harnesses.written import OWN_BLOCK, WORKER_MARK, link_key, load_objects, receipts, time_of, with_tool
+from obsmem.harnesses.written import OWN_BLOCK, WORKER_MARK, link_key, load_objects, receipts, time_of
 
 Reasons = tuple[str, ...]
 
@@ -135,7 +135,7 @@ class TranscriptReader:
                 del self._calls[next(iter(self._calls))]
         elif entry.kind == "tool_result":
             if not entry.tool and entry.call_id in self._calls:
-                entry = with_tool(entry, self._calls[entry.call_id])
+                entry = entry.with_tool(self._calls[entry.call_id])
             if side and self.session.role == "subagent":
                 return entry._replace(speaker="tool")
         elif entry.kind == "user":

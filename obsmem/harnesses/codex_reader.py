@@ -31,7 +31,7 @@ from obsmem.harnesses.codex_records import (
     whole_object,
 )
 from obsmem.harnesses.forks import KEY, read_mark
-from obsmem.harnesses.written import WORKER_MARK, receipts, time_of, with_tool
+from obsmem.harnesses.written import WORKER_MARK, receipts, time_of
 
 TURNS_KEPT = 200
 CALLS_KEPT = 100
@@ -198,7 +198,7 @@ class Reader:
         """The output names its call, and the call its tool. What goes on running is told of again when it ends."""
         entry = found[0]
         tool = self._calls.pop(entry.call_id, None) if entry.actions else self._calls.get(entry.call_id)
-        return Parsed((with_tool(entry, tool) if tool else entry,))
+        return Parsed((entry.with_tool(tool) if tool else entry,))
 
     def _remember_call(self, ident: str, tool: str) -> None:
         if ident:

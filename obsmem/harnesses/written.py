@@ -10,7 +10,6 @@ from functools import lru_cache
 from typing import Any
 
 from obsmem.core import late
-from obsmem.core.model import Entry
 
 _decoder = json.JSONDecoder()
 _raw_decode = _decoder.raw_decode
@@ -173,14 +172,6 @@ def _days_from_civil(year: int, month: int, day: int) -> int:
     of_era = year - era * 400
     of_year = (153 * (month + (-3 if month > 2 else 9)) + 2) // 5 + day - 1
     return era * 146097 + of_era * 365 + of_era // 4 - of_era // 100 + of_year - 719468
-
-
-_TOOL = Entry._fields.index("tool")
-
-
-def with_tool(entry: Entry, tool: str) -> Entry:
-    """An entry with the name of its tool: nearly every result gets its call's, and ``_replace`` takes thrice as long."""
-    return Entry._make((*entry[:_TOOL], tool, *entry[_TOOL + 1 :]))
 
 
 # Our own block carries this, so that a reader knows it again: <observational-memory delivery="k3f9" part="1/3" …>

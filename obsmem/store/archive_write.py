@@ -26,9 +26,9 @@ from obsmem.store.archive_schema import KIND_CODES, SPEAKER_CODES, row_number
 from obsmem.store.measures import Placed, entries_after, save_measures, set_aside
 from obsmem.store.schema import transaction
 
-SEGMENT = 64 << 10  # bytes of records; larger segments do not compress better, since zlib looks back 32 KiB
+SEGMENT = 128 << 10  # bytes of records; larger segments hardly compress better, since zlib looks back 32 KiB
 BATCH = 8 << 20  # bytes of records in one transaction
-LEVEL = 3  # half the time of 6, for archives that are a tenth larger
+LEVEL = 2  # less than half the time of 6, for archives that are a tenth larger
 TORN = "torn last line"
 TAIL = 4096  # bytes before the read position whose hash tells whether the file was rewritten
 
@@ -38,7 +38,8 @@ class Changed(StoreError):
 
 
 class Pending(NamedTuple):
-    """A record that waits for its commit, with the entries that it yields."""
+    """A record that waits for its commit, with the entries that it yields. ``as_read`` are the file's bytes where what is
+    kept of them differs."""
 
     data: bytes
     line: int
@@ -47,7 +48,8 @@ class Pending(NamedTuple):
     entries: tuple[Entry, ...]
     digest: bytes
     copied: bool
-    known: tuple[int, ...] = ()
+    known: tuple[int, ...]
+    as_read: bytes
 
 
 class Segment(NamedTuple):
@@ -151,21 +153,19 @@ class SourceWriter:
         """Queue a record. ``torn`` marks a last line that will be read again when it has grown; ``as_read`` are the
         file's bytes where what is kept of them differs (a forgotten record); ``known`` are the seqs of the entries that
         this very record has already: they stand here from now on, and on the live path."""
-        if skipped:
-            self.skipped.update(skipped)
+        for reason in skipped:
+            self.skipped[reason] += 1
         if torn:
             self._cut()
             self._torn = True
-        pending = Pending(
-            data, line, offset, key, entries, hashlib.sha256(data).digest() if entries or key else b"", copied, known
-        )
-        self._records.append(pending)
+        digest = hashlib.sha256(data).digest() if entries or key else b""
+        self._records.append(Pending(data, line, offset, key, entries, digest, copied, known, as_read))
+        size = len(data)
         self._count += len(entries)
-        self._size += len(data)
-        self._batch += len(data)
-        self.position = offset + len(data)
+        self._size += size
+        self._batch += size
+        self.position = offset + size
         self.line = line if data.endswith(b"\n") or key or torn else line - 1
-        self._tail = (self._tail + (as_read or data))[-TAIL:]
         if self._size >= SEGMENT:
             self._cut()
 
@@ -232,6 +232,7 @@ class SourceWriter:
             )
             self._apply_activity(entries)
             self._apply_disowned(entries)
+            self._move_tail()
             self._save_position(state, now)
             self._save_session(session, parent_id, seq - 1, now if entries else 0)
         self._reset()
@@ -246,11 +247,10 @@ class SourceWriter:
         number, start, rows = cursor.lastrowid, 0, []
         for record in segment.records:
             size, first = len(record.data), seq
-            digest = record.digest.hex()
+            place = Place(
+                self.row.path, record.line, record.offset, size, record.digest.hex(), "rows" if record.key else "", record.key
+            )  # fmt: skip
             for entry in record.entries:
-                place = Place(
-                    self.row.path, record.line, record.offset, size, digest, "rows" if record.key else "", record.key
-                )
                 tokens = estimate(entry.text)
                 alias = self.alias_of(record, entry.block) if record.copied else None
                 rows.append((
@@ -258,7 +258,7 @@ class SourceWriter:
                     KIND_CODES[entry.kind], SPEAKER_CODES[entry.speaker], entry.at, tokens, entry.active, record.copied, alias,
                     None,
                 ))  # fmt: skip
-                entries.append(entry._replace(seq=seq, place=place, tokens=tokens))
+                entries.append(entry.archived(seq, place, tokens))
                 seq += 1
             if record.known:
                 self._move_entries(record, number or 0, start)
@@ -322,6 +322,16 @@ class SourceWriter:
         for index, entry in enumerate(entries):
             if entry.place is not None and entry.place.line in self._disowned and entry.kind == "assistant":
                 entries[index] = entry._replace(kind="summary", speaker="harness")
+
+    def _move_tail(self) -> None:
+        pieces: list[bytes] = []
+        size = 0
+        for record in chain.from_iterable(reversed(segment.records) for segment in reversed(self._segments)):
+            if size >= TAIL:
+                break
+            pieces.append(record.as_read or record.data)
+            size += len(record.data)
+        self._tail = b"".join([self._tail, *reversed(pieces)])[-TAIL:]
 
     def _save_position(self, state: dict[str, Any], now: int) -> None:
         tail = hashlib.sha256(self._tail).digest() if self._tail else self.row.tail

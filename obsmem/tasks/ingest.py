@@ -124,6 +124,7 @@ class _Reading:
         self.receipts: dict[tuple[int, str], tuple[str, ...]] = {}
         self.parent: StoredSession | None = None
         self.last_copied: list[Entry] = []
+        self.linked = ("", "")  # the id of the newest record, and its key
         self.records = self.entries = 0
 
     def _history(self) -> Iterable[tuple[int, Link]]:
@@ -155,10 +156,11 @@ class _Reading:
 
     def _take(self, raw: Raw) -> bool:
         """Queue one record; False ends the reading."""
-        self.seen_rows.add(raw.key)
-        if self.rows and self.known_rows.get(raw.key) == hashlib.sha256(raw.data).digest():
-            self.reader.read(raw)
-            return True
+        if self.rows:
+            self.seen_rows.add(raw.key)
+            if self.known_rows.get(raw.key) == hashlib.sha256(raw.data).digest():
+                self.reader.read(raw)
+                return True
         state = None if raw.complete and self.stop is None else self.reader.state()
         parsed = self.reader.read(raw)
         broken = not raw.complete and "not JSON" in parsed.skipped
@@ -180,7 +182,7 @@ class _Reading:
             if seen:
                 known = seen.pop(0)
                 entries, skipped = (), (*skipped, "already archived")
-        copied = self._repeats_another(raw, parsed)
+        copied = (self.copying or parsed.copied or parsed.repeats is not None) and self._repeats_another(raw, parsed)
         if torn:
             skipped = (TORN,)
         self.writer.add(
@@ -196,13 +198,12 @@ class _Reading:
             known=known,
         )
         if parsed.link is not None:
-            self.writer.link(raw.line, link_key(parsed.link.id), link_key(parsed.link.parent), parsed.link.prompt)
+            self._link(raw.line, parsed.link)
         measure = parsed.measure
         if measure is not None and (measure.context or measure.kind == "kept") and not known:
             self.writer.measure(measure, copied)
         if parsed.disowned:
             self.writer.disown(parsed.disowned)
-            self.rewound = True
         for activity in parsed.activity:
             self.writer.activate(*activity)
         if parsed.receipts:
@@ -212,6 +213,13 @@ class _Reading:
         self.records += 1
         self.entries += len(entries)
         return True
+
+    def _link(self, line: int, link: Link) -> None:
+        """Queue a record's place in the tree of records: its parent is nearly always the record before."""
+        before, key = self.linked
+        parent = key if link.parent == before else link_key(link.parent)
+        self.linked = link.id, link_key(link.id)
+        self.writer.link(line, self.linked[1], parent, link.prompt)
 
     def _repeats_another(self, raw: Raw, parsed: Parsed) -> bool:
         """True of a record that repeats another session's: as its harness, our own fork, or the record's id says."""

@@ -8,7 +8,7 @@ an agent opens with is known by itself, whatever the tool is called.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterator
 
 from obsmem.core.model import Entry
 from obsmem.memory.own import is_answer, is_ours_alone
@@ -33,15 +33,15 @@ class OwnVoice:
         self._waiting: list[tuple[str, bool]] = []  # (tool, ours) of calls without an id that have no result yet
         self._looked = False
 
-    def heard(self, entries: Iterable[Entry], skipped: Iterable[str] = ()) -> tuple[Entry, ...]:
+    def heard(self, entries: Collection[Entry], skipped: Collection[str] = ()) -> tuple[Entry, ...]:
         """The entries of a record, in the order of their session, with the harness as the speaker of what we gave.
         ``skipped`` says why some of it gave none: a result without words answers a call all the same."""
         if EMPTY_RESULT in skipped:
             self._look_back()
             del self._waiting[:1]
-        return tuple(self._heard(entries))
+        return tuple(self._heard(entries)) if entries else ()
 
-    def _heard(self, entries: Iterable[Entry]) -> Iterator[Entry]:
+    def _heard(self, entries: Collection[Entry]) -> Iterator[Entry]:
         for entry in entries:
             if entry.kind == "tool_call" and entry.call_id:
                 self._calls.pop(next(iter(self._calls)) if len(self._calls) >= REMEMBERED else "", None)
