@@ -7,6 +7,7 @@ sentences are searched: the first lines outside code fences, never a pasted log.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from obsmem.core import late
 from obsmem.core.fold import Order, setting_of
@@ -233,6 +234,7 @@ _PREAMBLE = late.pattern(
 )
 
 
+@lru_cache(maxsize=1)  # a text is asked for its decisions and for its next steps
 def _own_lines(text: str) -> list[str]:
     """The sentences of an agent's text outside code and tables, without markup."""
     sentences: list[str] = []

@@ -58,9 +58,15 @@ def _without_secrets(entry: Entry, mask: Mask) -> Entry:
     long, and come into cards as whole lines, which are masked there; of what nobody observes no word does."""
     if entry.kind == "tool_result" or not (entry.observable or entry.actions):
         return entry
-    return entry._replace(
-        text=mask(entry.text), actions=tuple(Action(*mask_all(list(one), mask)) for one in entry.actions)
+    text, actions = mask(entry.text), tuple(_masked_action(one, mask) for one in entry.actions)
+    return entry if text == entry.text and actions == entry.actions else entry._replace(text=text, actions=actions)
+
+
+def _masked_action(action: Action, mask: Mask) -> Action:
+    path, command, new, old = (
+        mask(one) if one else "" for one in (action.path, action.command, action.new, action.old)
     )
+    return Action(action.kind, path, command, new, old, mask_all(action.items, mask))
 
 
 def _masked_fact(fact: Fact, mask: Mask) -> Fact:

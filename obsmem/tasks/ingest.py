@@ -24,6 +24,7 @@ from obsmem.store.archive import StoredSession
 from obsmem.store.archive_forget import blank
 from obsmem.store.archive_known import find_link, known_records, set_parent
 from obsmem.store.archive_write import TORN, Changed, SourceWriter
+from obsmem.system.collecting import seldom
 from obsmem.system.workspace import workspace_of
 from obsmem.tasks.beside import Beside
 from obsmem.tasks.cards import update_cards
@@ -85,7 +86,8 @@ def ingest(
         return Ingested(None, reason="forgotten")
     for _ in range(3):
         try:
-            return _Reading(store, module, stored, source, final, stop, progress).run()
+            with seldom():
+                return _Reading(store, module, stored, source, final, stop, progress).run()
         except Changed:
             continue
     return Ingested(store.archive.by_handle(stored.session.handle), reason="busy")
