@@ -10,15 +10,12 @@ import io
 import json
 import os
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from obsmem.core import late
 from obsmem.core.errors import UsageError
 from obsmem.harnesses.base import READ_SIZE, Raw, Source, number_lines, split_lines
 from obsmem.harnesses.written import load_objects
-
-if TYPE_CHECKING:
-    from _typeshed import WriteableBuffer
 
 ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 RECORD_TYPES = frozenset(
@@ -120,7 +117,7 @@ class _Decompressed(io.RawIOBase):
     def readable(self) -> bool:
         return True
 
-    def readinto(self, buffer: WriteableBuffer) -> int:
+    def readinto(self, buffer: Any) -> int:
         room = memoryview(buffer)
         try:
             data = bytes(self._stream.read(len(room)))
