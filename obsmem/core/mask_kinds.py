@@ -143,7 +143,9 @@ KINDS: tuple[Kind, ...] = (
     _kind("password", "://", r"://(?<=[a-z0-9+.-][a-z0-9+.-]://)[^\s:/@'\"<>]*:(?P<secret>[^\s/@'\"<>…]+)@", 0),
 )
 
+_NEEDLES = tuple((needle, kind) for kind in KINDS for needle in kind.needles)
 _SIGNS = "_-./=:"
+WARM = 20_000  # characters
 
 
 def _scout(sign: str, needles: Sequence[str]) -> re.Pattern[str]:
@@ -181,10 +183,23 @@ def _any_of(needles: Iterable[str]) -> re.Pattern[str]:
     return late.pattern("|".join(map(re.escape, needles)))
 
 
-_GROUPS = _grouped()
+class _Look:
+    """Looks for needles: one after the other in the first texts, since the expressions take as long to make as that."""
+
+    def __init__(self) -> None:
+        self._left = WARM
+        self._groups: list[tuple[re.Pattern[str], list[tuple[re.Pattern[str], Kind]]]] = []
+
+    def kinds_in(self, text: str) -> list[Kind]:
+        """The kinds of which a text holds a needle, in the order of KINDS."""
+        if self._left > 0:
+            self._left -= len(text)
+            held = [kind for needle, kind in _NEEDLES if needle in text]
+            return list(dict.fromkeys(held)) if held else held
+        if not self._groups:
+            self._groups = _grouped()
+        found = [kind for scout, kinds in self._groups if scout.search(text) for one, kind in kinds if one.search(text)]
+        return [kind for kind in KINDS if kind in found] if found else found
 
 
-def kinds_in(text: str) -> list[Kind]:
-    """The kinds of which a text holds a needle, in the order of KINDS."""
-    held = [kind for scout, kinds in _GROUPS if scout.search(text) for needle, kind in kinds if needle.search(text)]
-    return [kind for kind in KINDS if kind in held] if held else held
+kinds_in = _Look().kinds_in
