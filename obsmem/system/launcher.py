@@ -106,6 +106,11 @@ def record_interpreter(home: str, python: str = "") -> None:
         write_atomic(path, data)
 
 
+# What is called python3 may be a stub that only says where to get one, a version manager's without a version, or too old.
+_ANY_PYTHON = """for python in python3 python; do
+    "$python" -I -S -c 'import sys; sys.exit(sys.version_info < (3, 10))' </dev/null >/dev/null 2>&1"""
+
+
 def _for_shell(home: str, python: str, script: str) -> str:
     return f"""#!/bin/sh
 # Written by observational-memory. Hook configs call this file; its path never changes, its content may.
@@ -113,8 +118,9 @@ def _for_shell(home: str, python: str, script: str) -> str:
 export {HOME_VARIABLE}
 script={shlex.quote(script)}
 [ -f "$script" ] || exit 0
-for python in {shlex.quote(python)} python3 python; do
-    command -v "$python" >/dev/null 2>&1 && exec "$python" -I -S "$script" "$@"
+recorded={shlex.quote(python)}
+command -v "$recorded" >/dev/null 2>&1 && exec "$recorded" -I -S "$script" "$@"
+{_ANY_PYTHON} && exec "$python" -I -S "$script" "$@"
 done
 exit 0
 """
@@ -147,8 +153,10 @@ if [ ! -f "$script" ]; then
 fi
 recorded=
 [ -r "${HOME_VARIABLE}/{INTERPRETER_FILE}" ] && recorded=$(cat "${HOME_VARIABLE}/{INTERPRETER_FILE}")
-for python in "$recorded" {shlex.quote(sys.executable)} python3 python; do
+for python in "$recorded" {shlex.quote(sys.executable)}; do
     [ -n "$python" ] && command -v "$python" >/dev/null 2>&1 && exec "$python" "$script" {command} "$@"
+done
+{_ANY_PYTHON} && exec "$python" "$script" {command} "$@"
 done
 echo "No Python was found to run it with. Install Python 3.10 or newer." >&2
 exit 1

@@ -116,7 +116,7 @@ def _launcher(where: Where) -> Iterator[Check]:
 
 def _without_python(text: str) -> list[str]:
     """A launcher's lines but the one that names the interpreter: this command may run under another one."""
-    return [line for line in text.split("\n") if not line.strip().startswith(("for python", "if exist"))]
+    return [line for line in text.split("\n") if not line.strip().startswith(("recorded=", "if exist"))]
 
 
 def _disk(where: Where) -> Iterator[Check]:

@@ -54,6 +54,7 @@ def test_short_ids_and_brackets_are_understood() -> None:
         {"text": " ", "note_ids": [A.id]},
         {"text": None, "note_ids": [A.id]},
         {"text": "word " * 200, "note_ids": [A.id, B.id]},
+        {"text": f"{A.text} {B.text} and so on", "note_ids": [A.id, B.id]},  # longer than what it stands on
     ],
 )
 def test_a_proposal_that_breaks_a_rule_is_left_out_alone(proposal: dict[str, Any]) -> None:

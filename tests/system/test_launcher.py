@@ -6,6 +6,7 @@ import os
 import shlex
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -59,6 +60,32 @@ def test_without_its_script_the_hooks_launcher_is_silent_and_the_other_one_says_
     ):
         done = subprocess.run([write(str(tmp_path), "/nowhere/script.py"), "x"], capture_output=True, env={})
         assert done.returncode == status and done.stdout == b"" and told in done.stderr
+
+
+TOO_OLD = "case $3 in -c) exit 1;; esac; exit 77"
+STUBS = ["exit 49", "echo 'python3: command not found' >&2; exit 127", "cat; exit 1", TOO_OLD]
+
+
+@pytest.mark.parametrize("write", [launcher.write_launcher, launcher.write_recall])
+@pytest.mark.parametrize("stub", STUBS)
+def test_what_is_only_called_python_is_passed_over(write: Callable[[str, str], str], stub: str, tmp_path: Path) -> None:
+    path = write(str(tmp_path / "home"), script(tmp_path))
+    text = Path(path).read_text(encoding="utf-8")
+    for real in {sys.executable, os.path.realpath(sys.executable)}:
+        text = text.replace(real, "/nowhere/python3")
+    Path(path).write_text(text, encoding="utf-8")
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    (folder / "python3").write_text(f"#!/bin/sh\n{stub}\n", encoding="utf-8")
+    (folder / "python3").chmod(0o755)
+    place = {"PATH": f"{folder}:/nowhere"}
+    done = subprocess.run([path, "x"], input=b"payload", capture_output=True, env=place)
+    silent = write is launcher.write_launcher
+    assert (done.returncode, done.stdout) == (0 if silent else 1, b"")
+    assert done.stderr == b"" if silent else b"No Python was found" in done.stderr
+    (folder / "python").symlink_to(sys.executable)
+    done = subprocess.run([path, "x"], input=b"payload", capture_output=True, env=place)
+    assert done.returncode == 0 and b"'x']" in done.stdout, done.stderr
 
 
 def test_without_any_interpreter_the_hooks_launcher_is_silent(tmp_path: Path) -> None:
