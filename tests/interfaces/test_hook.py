@@ -108,6 +108,20 @@ def test_the_maintainer_survives_the_process_group_of_the_hook(place: Place) -> 
     assert until(mark.exists)
 
 
+def test_a_session_is_its_transcript_whatever_id_a_hook_gives(place: Place) -> None:
+    """Three ids for one file, as after resumes: one session, one folder, and its block comes whichever id asks."""
+    other, third = (SESSION.replace("5d0c", name) for name in ("aaaa", "bbbb"))
+    given = place.payload("PreCompact-auto", session_id=other)
+    assert place.hook("claude-code", "PreCompact", given=given).returncode == 0
+    start = place.payload("SessionStart-compact", source="compact", session_id=third)
+    printed = place.hook("claude-code", "SessionStart", "--part", "1/4", given=start).stdout
+    assert "## Now" in context(printed), place.log
+    place.hook("claude-code", "Stop", given=place.payload("Stop"))
+    sessions = json.loads(place.command("sessions", "--all", "--json").stdout)
+    assert [one["id"] for one in sessions] == [SESSION]
+    assert len(list((place.home / "sessions" / "claude-code").iterdir())) == 1
+
+
 # Reasons to do nothing
 
 

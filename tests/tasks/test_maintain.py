@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from obsmem.store.archive import StoredSession
-from obsmem.system import files, lock
+from obsmem.system import config, files, lock
 from obsmem.system.blockfile import NEXT, freeze, read
 from obsmem.system.paths import data_home, session_folder
 from obsmem.system.seats import name_of, wishes
@@ -129,6 +129,33 @@ def test_a_second_maintainer_leaves_a_mark_and_the_first_looks_again(tmp_path: P
         stored = only(store)
         assert stored.last_seq == 11
         check_coverage(store, stored)
+
+
+def test_turns_whose_end_nobody_told_of_cost_no_word_of_the_user(tmp_path: Path) -> None:
+    """Ten turns told of one by one, and the same ten of which only the last was told: all is covered, and only small notes
+    are fewer, as a longer stretch has room for."""
+    noted: list[list[tuple[str, tuple[str, ...]]]] = []
+    for told in (range(1, 11), (10,)):
+        conversation = turns(0)
+        with open_store(
+            str(tmp_path / str(len(noted))), config.override(config.load(), {"observe_after_tokens": 1}, "test")
+        ) as store:
+            for number in range(1, 11):
+                conversation.turn(number)
+                path = conversation.write(tmp_path)
+                if number in told:
+                    maintain(store, CLAUDE, str(path), conversation.session, "")
+            check_coverage(store, only(store))
+            notes = remember(store, only(store)).notes
+            noted.append(
+                sorted(
+                    (note.text, tuple(i.split(".")[1] for i in note.entry_ids))
+                    for note in notes
+                    if note.evidence == "user"
+                )
+            )
+    each, last = noted
+    assert each == last and len(each) >= 10
 
 
 def test_a_mark_left_at_the_last_moment_is_not_lost(tmp_path: Path, monkeypatch: Any) -> None:
