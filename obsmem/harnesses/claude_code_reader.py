@@ -104,7 +104,7 @@ class TranscriptReader:
         measure = None
         delivered: Reasons = ()
         if kind == "assistant":
-            measure = self._measure(record)
+            measure = self._measure(record, entries[0].at if entries else -1)
         elif kind in ("attachment", "user"):
             delivered = _receipts(record)
         elif kind == "system" and record.get("subtype") == BOUNDARY:
@@ -113,7 +113,7 @@ class TranscriptReader:
             kind = ""
         if self._summaries or kind in _NAME_RANKS:
             self._learn_name(record, kind)
-        if self._queue or kind in _QUEUE_TYPES:
+        if self._queue.items or kind in _QUEUE_TYPES:
             activity = self._follow(line, record, kind, entries)
         for index, entry in enumerate(entries):
             if entry.kind in _PLACED_KINDS:
@@ -209,7 +209,7 @@ class TranscriptReader:
             self._name_rank = rank
             self.session = self.session._replace(name=name)
 
-    def _measure(self, record: Mapping[str, Any]) -> Measure | None:
+    def _measure(self, record: Mapping[str, Any], at: int) -> Measure | None:
         """What the provider counted for a reply, which is written as one record per block: the last has the whole output.
         A sub-agent's inside a main file stands at the side. The cached parts are not in its ``input_tokens``."""
         message = record.get("message")
@@ -227,7 +227,7 @@ class TranscriptReader:
         if not context or (request and told == self._told):
             return None
         self._told = told
-        at = time_of(record.get("timestamp"))
+        at = at if at >= 0 else time_of(record.get("timestamp"))
         return Measure(context, 0, model, output, cached, written, at, request, "side" if side else "request")
 
 
@@ -250,25 +250,22 @@ class Queue:
     WAITING, DEQUEUED, DELIVERED = range(3)
 
     def __init__(self, items: Iterable[Iterable[Any]]) -> None:
-        self._items: list[list[Any]] = [list(item) for item in items]
-
-    def __bool__(self) -> bool:
-        return bool(self._items)
+        self.items: list[list[Any]] = [list(item) for item in items]
 
     def state(self) -> list[list[Any]]:
         """The items, as JSON."""
-        return self._items
+        return self.items
 
     def operate(self, line: int, operation: str, text: str, human: bool) -> tuple[Activity, ...]:
         """Follow one operation of the harness's on its queue. One that names no text means the first item."""
         key = link_key(text.strip())
         if operation == "enqueue":
-            self._items.append([line, key, human, self.WAITING])
-            del self._items[:-MOST_WAITING]
+            self.items.append([line, key, human, self.WAITING])
+            del self.items[:-MOST_WAITING]
             return ()
-        meant = [item for item in self._items if item[3] == self.WAITING and (not text or item[1] == key)]
+        meant = [item for item in self.items if item[3] == self.WAITING and (not text or item[1] == key)]
         if operation == "popAll":
-            self._items = [item for item in self._items if item not in meant]
+            self.items = [item for item in self.items if item not in meant]
             return tuple(Activity(item[0], item[0], False) for item in meant if item[2])
         if meant and operation in ("dequeue", "remove"):
             meant[0][3] = self.DEQUEUED if operation == "dequeue" else self.DELIVERED
@@ -280,11 +277,11 @@ class Queue:
         Such a record follows at once or never, so what is typed later is not its repetition.
         """
         if not late:
-            self._items = [item for item in self._items if item[3] != self.DELIVERED]
-        key = link_key(text.strip()) if self._items else ""
-        for index, (line, waiting, human, _) in enumerate(self._items):
+            self.items = [item for item in self.items if item[3] != self.DELIVERED]
+        key = link_key(text.strip()) if self.items else ""
+        for index, (line, waiting, human, _) in enumerate(self.items):
             if waiting == key:
-                del self._items[index]
+                del self.items[index]
                 return (Activity(line, line, False),) if human else ()
         return ()
 

@@ -52,9 +52,9 @@ def result_of(output: Any) -> Result:
     return Result(flatten(output))
 
 
-def running_in(text: str) -> str:
+def running_in(preface: str) -> str:
     """The number of the process that goes on running, as the lines before an output say; '' where none does."""
-    match = _RUNNING.search(text[: preface_of(text)])
+    match = _RUNNING.search(preface)
     return match.group(1) if match else ""
 
 

@@ -64,7 +64,8 @@ def other_call(payload: Payload, stamp: Any, first: int) -> list[Entry]:
 
 def _result(payload: Payload, text: str, ok: bool | None, code: int | None, stamp: Any, first: int) -> list[Entry]:
     ident, call, at = source_id(payload), call_id(payload), time_of(stamp)
-    running = running_in(text)
+    preface = preface_of(text)
+    running = running_in(text[:preface])
     goes_on = (Action("start", path=running),) if running else ()
     return [
         Entry(
@@ -83,7 +84,7 @@ def _result(payload: Payload, text: str, ok: bool | None, code: int | None, stam
             goes_on,
             code,
             0,
-            preface_of(text),
+            preface,
         )
     ]
 

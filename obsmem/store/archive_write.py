@@ -247,10 +247,9 @@ class SourceWriter:
         number, start, rows = cursor.lastrowid, 0, []
         for record in segment.records:
             size, first = len(record.data), seq
-            place = Place(
-                self.row.path, record.line, record.offset, size, record.digest.hex(), "rows" if record.key else "", record.key
-            )  # fmt: skip
             for entry in record.entries:
+                if seq == first:
+                    place = self._place(record)
                 tokens = estimate(entry.text)
                 alias = self.alias_of(record, entry.block) if record.copied else None
                 rows.append((
@@ -267,6 +266,12 @@ class SourceWriter:
             start += size
         connection.executemany("INSERT INTO entries VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)", rows)
         return seq
+
+    def _place(self, record: Pending) -> Place:
+        table = "rows" if record.key else ""
+        return Place(
+            self.row.path, record.line, record.offset, len(record.data), record.digest.hex(), table, record.key
+        )
 
     def _move_entries(self, record: Pending, segment: int, start: int) -> None:
         """A record came again (the file was rewritten or moved): its entries stand in the new place, and are live."""

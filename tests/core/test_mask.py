@@ -7,7 +7,7 @@ import string
 import pytest
 
 from obsmem.core.mask import mask
-from obsmem.core.mask_kinds import KINDS
+from obsmem.core.mask_kinds import KINDS, WARM, kinds_in
 
 ALNUM = string.ascii_letters + string.digits
 
@@ -166,6 +166,15 @@ def test_every_needle_is_part_of_what_its_pattern_can_match() -> None:
     for kind in KINDS:
         assert kind.needles, kind.name
         assert not kind.pattern.search("…[masked " + kind.name + "]")
+
+
+def test_a_needle_is_found_wherever_it_stands_however_much_was_looked_through_before() -> None:
+    kinds_in("x" * WARM)  # from here on by expressions
+    around = ("{}", "a{}b", "_{}_", "{}{}", " {}\n", "-{}.", "/{}=", "SK{}", "{}://", "github{}")
+    for needle in (needle for kind in KINDS for needle in kind.needles):
+        for text in (one.format(needle, needle) for one in around):
+            assert kinds_in(text) == [kind for kind in KINDS if any(each in text for each in kind.needles)], text
+    assert kinds_in("no secret: a_b-c.d/e=f") == []
 
 
 def test_hostile_text_is_masked_in_bounded_time() -> None:

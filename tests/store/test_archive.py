@@ -15,7 +15,7 @@ from obsmem.store import archive_write
 from obsmem.store.archive import Archive
 from obsmem.store.archive_known import set_parent
 from obsmem.store.archive_rows import key_number, key_text
-from obsmem.store.archive_write import SEGMENT, Changed, SourceWriter
+from obsmem.store.archive_write import SEGMENT, TAIL, Changed, SourceWriter
 
 
 @pytest.fixture
@@ -59,6 +59,23 @@ def test_handles_that_collide_grow_and_stay_unique(archive: Archive) -> None:
     made = archive.register(session("wanted"))
     assert made.session.handle.startswith(short)
     assert len(made.session.handle) == 5
+
+
+def test_the_end_of_what_was_read_is_known_by_its_hash_however_it_fell_into_commits(archive: Archive) -> None:
+    stored = archive.register(session("a"))
+    writer = SourceWriter(archive, stored.no, "/t.jsonl", "file")
+    whole = b""
+    for size in (100, SEGMENT, 30, 40, TAIL, 1, 2 * TAIL, 700):
+        data = line(len(whole), size)
+        kept = b" " * (len(data) - 1) + b"\n" if size == 30 else data  # a forgotten record's
+        writer.add(kept, writer.line + 1, writer.position, (entry("words"),), as_read=data)
+        whole += data
+        if size != 40:
+            writer.commit({}, session("a"))
+            (row,) = archive.sources(stored.no)
+            end = whole[-TAIL:]
+            assert (row.tail, row.tail_size) == (hashlib.sha256(end).digest(), len(end))
+    writer.close()
 
 
 def test_the_segments_of_a_source_are_its_bytes_and_each_entry_finds_its_record(archive: Archive) -> None:
