@@ -7,6 +7,7 @@ import random
 import sqlite3
 import subprocess
 import sys
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -74,25 +75,30 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize("sentence", WRONG)
-def test_each_check_of_a_data_folder_sees_what_it_is_for(sentence: str) -> None:
+@pytest.fixture(scope="module")
+def kept() -> Iterator[Place]:
     process.warm()
     with Place() as place:
         place.grow(WHOLE)
         place.maintain("--before-compact")
         assert check(place) == []
-        fault = WRONG[sentence]
-        if " " not in fault:
-            (file,) = Path(place.home).rglob(fault)
-            os.truncate(file, file.stat().st_size - 1)
-        else:
-            archived = any(table in fault for table in ("entries WHERE (no", "entries SET sha256", "segments"))
-            with closing(
-                sqlite3.connect(os.path.join(place.home, "archive.db" if archived else "memory.db"))
-            ) as database:
-                assert database.execute(fault).rowcount
-                database.commit()
-        assert [one for one in check(place) if sentence in one]
+        place.keep("whole")
+        yield place
+
+
+@pytest.mark.parametrize("sentence", WRONG)
+def test_each_check_of_a_data_folder_sees_what_it_is_for(sentence: str, kept: Place) -> None:
+    kept.restore("whole")
+    fault = WRONG[sentence]
+    if " " not in fault:
+        (file,) = Path(kept.home).rglob(fault)
+        os.truncate(file, file.stat().st_size - 1)
+    else:
+        archived = any(table in fault for table in ("entries WHERE (no", "entries SET sha256", "segments"))
+        path = os.path.join(kept.home, "archive.db" if archived else "memory.db")
+        with closing(sqlite3.connect(path)) as database, database:
+            assert database.execute(fault).rowcount
+    assert [one for one in check(kept) if sentence in one]
 
 
 def test_a_seed_gives_the_same_inputs_again() -> None:

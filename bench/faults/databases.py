@@ -53,7 +53,7 @@ def databases(short: bool, chance: random.Random) -> Part:
                 wanted = _live(place)
                 part.expect(len(wanted) > 20, form.name, f"only {len(wanted)} entries are live in an undisturbed run")
                 for way in ways:
-                    for _ in range(1 if short else 10):
+                    for _ in range(1 if short else 3):
                         place.restore("before")
                         where = f"{form.name}, {'log' if wal else 'journal'}, {way.__name__.strip('_')}"
                         _try(part, place, where, way, chance, wanted)
