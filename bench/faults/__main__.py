@@ -35,7 +35,7 @@ PARTS: dict[str, Run] = {
     },
     "stopped": suspended.stopped,
     "instants": kills.kill_at_instants,
-    "full": disks.full_disk,
+    **{f"full {name}": partial(disks.full_disk, name=name) for name in disks.ACTS},
     "no-process": disks.no_process,
     "small": disks.small_disk,
     "read-only": disks.read_only,

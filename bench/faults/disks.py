@@ -90,37 +90,36 @@ def undisturbed(place: Place) -> dict[str, object]:
     return wanted
 
 
-def full_disk(short: bool, chance: random.Random) -> Part:
-    """No space at the n-th write and at all after it, or at that one alone, for maintainer and hooks; then space again."""
-    part = Part("disk full at every write")
+ACTS: dict[str, Callable[[Place, Arm | None], Ended]] = {
+    "maintainer": lambda place, arm: place.maintain(arm=arm),
+    "before a compaction": lambda place, arm: place.maintain("--before-compact", arm=arm),
+    "hook Stop": lambda place, arm: place.hook("Stop", place.payload("Stop"), arm=arm),
+    "hook SessionStart": lambda place, arm: place.hook(
+        "SessionStart", place.payload("SessionStart-compact"), "--part", "1/4", arm=arm
+    ),
+    "status": lambda place, arm: place.command("status", arm=arm),
+}
+
+
+def full_disk(short: bool, chance: random.Random, name: str) -> Part:
+    """No space at the n-th write and at all after it, or at that one alone, for one of the acts; then space again."""
+    part = Part(f"disk full from, or at, each write: {name}")
     if not shim.available():
         return part.skip("no C compiler, or not Linux")
-    kinds = shim.WRITE | shim.SYNC | shim.MOVE
-    acts: dict[str, Callable[[Place, Arm | None], Ended]] = {
-        "maintain": lambda place, arm: place.maintain(arm=arm),
-        "before a compaction": lambda place, arm: place.maintain("--before-compact", arm=arm),
-        "hook Stop": lambda place, arm: place.hook("Stop", place.payload("Stop"), arm=arm),
-        "hook SessionStart": lambda place, arm: place.hook(
-            "SessionStart", place.payload("SessionStart-compact"), "--part", "1/4", arm=arm
-        ),
-        "status": lambda place, arm: place.command("status", arm=arm),
-    }
+    kinds, act = shim.WRITE | shim.SYNC | shim.MOVE, ACTS[name]
     with Place() as place:
         ready(place)
         wanted = undisturbed(place)
-        for name, act in acts.items():
-            counted = act(place, Arm(kinds)).seen
-            step = max(1, -(-counted // 8)) if short else 1
-            part.note(f"{name}: {len(range(1, counted + 1, step))} of {counted}, twice")
-            for number in range(1, counted + 1, step):
-                for mode in (shim.FULL_FROM, shim.FULL_ONCE):
-                    place.restore("before")
-                    where = f"{name}, no space {'from' if mode == shim.FULL_FROM else 'at'} write {number} of {counted}"
-                    ended = act(place, Arm(kinds, mode, number))
-                    (good_hook if name.startswith("hook") else good_command)(part, where, ended)
-                    until_quiet(place.home)
-                    recovered(part, place, where, wanted)
-            place.restore("before")
+        counted = act(place, Arm(kinds)).seen
+        step = max(1, -(-counted // 8)) if short else 1
+        for number in range(1, counted + 1, step):
+            for mode in (shim.FULL_FROM, shim.FULL_ONCE):
+                place.restore("before")
+                where = f"no space {'from' if mode == shim.FULL_FROM else 'at'} write {number} of {counted}"
+                ended = act(place, Arm(kinds, mode, number))
+                (good_hook if name.startswith("hook") else good_command)(part, where, ended)
+                until_quiet(place.home)
+                recovered(part, place, where, wanted)
     return part
 
 
