@@ -12,6 +12,7 @@ from functools import partial
 from bench import facts
 from bench.faults import (
     attacks,
+    commands,
     databases,
     disks,
     fuzz,
@@ -33,6 +34,7 @@ PARTS: dict[str, Run] = {
         f"hook-kills {scene.name}": partial(kills.enumerate_kills, scene=scene, kinds=shim.STEPS | shim.WRITE)
         for scene in kills.HOOKS
     },
+    **{f"command-kills {name}": partial(commands.command_kills, name=name) for name in commands.ACTS},
     "stopped": suspended.stopped,
     "instants": kills.kill_at_instants,
     **{f"full {name}": partial(disks.full_disk, name=name) for name in disks.ACTS},
