@@ -20,7 +20,7 @@ from bench.faults.kills import WHOLE
 from bench.faults.place import Place
 
 ROOT = Path(__file__).resolve().parents[1]
-FAST = ("instants", "growing", "questions", "hostile", "secrets", "read-only")
+FAST = ("command-kills forget a session", "instants", "growing", "questions", "hostile", "secrets", "read-only")
 SLOW = [name for name in PARTS if name not in FAST]
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the bench forks, and looks at /proc")

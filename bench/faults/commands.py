@@ -8,7 +8,10 @@ from __future__ import annotations
 import json
 import os
 import random
+import sqlite3
+import zlib
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,15 +25,17 @@ from bench.faults.ways_out import _handle
 
 SETTINGS = {"model": "x", "hooks": {"Stop": [{"hooks": [{"type": "command", "command": "true"}]}]}}
 NAMED_ANEW = ".codex/sessions"  # each fork is another session
+WORD = b"Norrpost"  # stands all over the demo
+FIRST_WORDS = b"second carrier and their signed webhooks"  # stands in its first prompt
 GONE = 3  # the status of a command whose session is not there
 
 
 class Act(NamedTuple):
-    """A command's words for the handle of a session. ``forgets``: afterwards the session is to be gone."""
+    """A command's words for the handle of a session. ``forgets``: words that are to stand nowhere afterwards."""
 
     words: Callable[[str], tuple[str, ...]]
     before: tuple[str, ...] = ()
-    forgets: bool = False
+    forgets: bytes = b""
 
 
 INSTALL = ("install", HARNESS, "--yes")
@@ -40,7 +45,8 @@ ACTS: dict[str, Act] = {
     "fork": Act(lambda handle: ("fork", handle, "--to", "codex")),
     "rotate": Act(lambda handle: ("rotate", handle, "--force")),
     "fsck --repair": Act(lambda _: ("fsck", "--repair")),
-    "forget": Act(lambda handle: ("forget", handle, "--yes"), forgets=True),
+    "forget a session": Act(lambda handle: ("forget", handle, "--yes"), forgets=WORD),
+    "forget an entry": Act(lambda handle: ("forget", f"{handle}.0", "--yes"), forgets=FIRST_WORDS),
 }
 
 
@@ -82,9 +88,11 @@ def command_kills(short: bool, chance: random.Random, name: str) -> Part:
                 part.fault(f"{where}, and once more", sentence)
             if not act.forgets:
                 place.maintain()
-            elif place.ask(lambda: _is_known(place)):
-                part.fault(where, "the session is not forgotten")
-            for sentence in check(place, whole=not act.forgets):
+            else:
+                for left in _speaking(place, act.forgets):
+                    part.fault(where, f"{left} still has what was forgotten")
+            wrong = check(place, whole=not act.forgets)
+            for sentence in wrong if not act.forgets else [one for one in wrong if "have holes" not in one]:
                 part.fault(where, sentence)
     return part
 
@@ -118,8 +126,12 @@ def _is_json(line: bytes) -> bool:
     return True
 
 
-def _is_known(place: Place) -> bool:
-    from obsmem.tasks.store import open_store
-
-    with open_store(place.home, readonly=True) as store:
-        return any(one.session.id == place.session for one in store.archive.sessions())
+def _speaking(place: Place, words: bytes) -> list[str]:
+    """The files of the data folder, and the stretches of the archive, in which these words still stand."""
+    home = Path(place.home)
+    found = [str(path.relative_to(home)) for path in home.rglob("*") if path.is_file() and words in path.read_bytes()]
+    if words == FIRST_WORDS:  # they stand in a record without entries, too
+        return found
+    with closing(sqlite3.connect(home / "archive.db")) as archive:
+        kept = [zlib.decompress(data) for (data,) in archive.execute("SELECT data FROM segments WHERE length(data)>0")]
+    return found + ["a segment"] * sum(words in data for data in kept)

@@ -31,7 +31,7 @@ from obsmem.tasks.renew import sessions_seeing
 from obsmem.tasks.rotation import drop_handoff
 from obsmem.tasks.rule_files import clear_rule_files
 from obsmem.tasks.store import Store
-from obsmem.tasks.workspace_index import forget_in_indexes
+from obsmem.tasks.workspace_index import forget_in_indexes, leave_index
 
 DAY = 86_400_000  # milliseconds
 
@@ -53,11 +53,11 @@ def forget_session(store: Store, stored: StoredSession) -> Forgotten:
     touched = [stored, *descendants(store, handle), *_seeing(store, going, ids)]
     folders = [folder for one in touched for folder in _folders(store, one)]
     folders_of_its_own = _folders(store, stored)
-    count = remove_session(store.archive, stored)
+    # The session itself goes last: where this dies before, it can be named once more.
     store.memory.remove_pins(one.pin.id for one in going)
     notes = _forget_notes(store, ids)
     _forget_memory(store, handle)
-    _wipe(store, touched, folders)
+    listed = _wipe(store, touched, folders)
     remove(
         os.path.join(store.home, VIEW_FOLDER, f"{safe_name(stored.session.id)}.json")
     )  # the plugin's: ids of masked calls
@@ -65,6 +65,10 @@ def forget_session(store: Store, stored: StoredSession) -> Forgotten:
         drop_raw(folder)  # what waits belongs to it, too
         if os.path.isdir(folder):
             write_atomic(os.path.join(folder, FORGOTTEN_FILE), b"", durable=False)  # it may go on: nothing is kept then
+    count = remove_session(store.archive, stored)
+    _forget_notes(store, _note_ids(store, "session=?", (handle,)))  # what a maintainer noted meanwhile
+    _forget_memory(store, handle)
+    _wipe_archive(store, listed)
     return Forgotten(count, size, notes)
 
 
@@ -113,21 +117,23 @@ def forget_entry(store: Store, name: str) -> Forgotten:
     stored, row = find_entry(store, name)
     twins = _twins(store, stored, row)
     calls = {one.call_id for one in read_entries(store, stored, [row], lost=True)} - {""}
-    size, gone = remove_record(store.archive, row)
-    for twin in twins:
-        bytes_, more = remove_record(store.archive, twin)
-        size += bytes_
-        gone = {session: [*gone.get(session, []), *more.get(session, [])] for session in {*gone, *more}}
-    touched = [store.archive.by_number(session) for session in gone]
-    names = {entry_id(one.session.handle, seq) for one in touched for seq in gone[one.no]}
-    ids = set[str]().union(*(_note_ids(store, "session=? AND seq=?", parse_entry_id(name)) for name in names))
-    going = [one for one in store.memory.all_pins() if one.pin.source in ids | names]
-    touched += [below for one in touched for below in descendants(store, one.session.handle)]
-    touched += _seeing(store, going, ids)
-    store.memory.remove_pins(one.pin.id for one in going)
-    notes = _forget_notes(store, ids)
-    _forget_outputs(store, stored, names, calls)
-    _wipe(store, touched, [folder for one in touched for folder in _folders(store, one)])
+    with transaction(store.archive.connection):  # ends last: where this dies before, the entry can be named once more
+        size, gone = remove_record(store.archive, row)
+        for twin in twins:
+            bytes_, more = remove_record(store.archive, twin)
+            size += bytes_
+            gone = {session: [*gone.get(session, []), *more.get(session, [])] for session in {*gone, *more}}
+        touched = [store.archive.by_number(session) for session in gone]
+        names = {entry_id(one.session.handle, seq) for one in touched for seq in gone[one.no]}
+        ids = set[str]().union(*(_note_ids(store, "session=? AND seq=?", parse_entry_id(name)) for name in names))
+        going = [one for one in store.memory.all_pins() if one.pin.source in ids | names]
+        touched += [below for one in touched for below in descendants(store, one.session.handle)]
+        touched += _seeing(store, going, ids)
+        store.memory.remove_pins(one.pin.id for one in going)
+        notes = _forget_notes(store, ids)
+        _forget_outputs(store, stored, names, calls)
+        listed = _wipe(store, touched, [folder for one in touched for folder in _folders(store, one)])
+    _wipe_archive(store, listed)
     return Forgotten(sum(map(len, gone.values())), size, notes)
 
 
@@ -171,10 +177,10 @@ def _folders(store: Store, stored: StoredSession) -> list[str]:
     return [session_folder(store.home, session.harness, path, session.id) for path in [session.transcript, *paths]]
 
 
-def _wipe(store: Store, touched: Iterable[StoredSession], folders: Iterable[str]) -> None:
-    """Take what was removed out of free pages, index, backups, damaged files kept aside, and rendered blocks too."""
+def _wipe(store: Store, touched: Iterable[StoredSession], folders: Iterable[str]) -> list[str]:
+    """Take what was removed out of free pages, index, backups, damaged files kept aside, and rendered blocks too; returns
+    the workspaces whose lists are to be made anew."""
     touched = list(touched)
-    store.archive.connection.execute("VACUUM")
     store.memory.connection.execute("VACUUM")
     for stored in touched:
         store.index.forget(stored.no)
@@ -184,7 +190,6 @@ def _wipe(store: Store, touched: Iterable[StoredSession], folders: Iterable[str]
         drop_handoff(store, stored)
         drop_fork_files(store, stored)
     clear_rule_files(store.home, touched)
-    forget_in_indexes(store, (one.session.handle for one in touched), (one.session.workspace for one in touched))
     store.index.vacuum()
     for name in os.listdir(store.home):
         if ".damaged" in name:
@@ -193,6 +198,14 @@ def _wipe(store: Store, touched: Iterable[StoredSession], folders: Iterable[str]
     if os.path.isdir(backups):
         _empty(backups)
         store.memory.back_up(backups)
+    return forget_in_indexes(store, (one.session.handle for one in touched), (one.session.workspace for one in touched))
+
+
+def _wipe_archive(store: Store, listed: Iterable[str]) -> None:
+    """Take what was removed out of the archive's free pages; make the lists of these workspaces anew."""
+    store.archive.connection.execute("VACUUM")
+    for workspace in listed:
+        leave_index(store, workspace)
 
 
 def _empty(folder: str) -> None:

@@ -95,8 +95,9 @@ def _config_files(cwd: str) -> list[str]:
     return files
 
 
-def forget_in_indexes(store: Store, handles: Iterable[str], workspaces: Iterable[str]) -> None:
-    """Take what was forgotten out of index files, and out of what sessions were given of them."""
+def forget_in_indexes(store: Store, handles: Iterable[str], workspaces: Iterable[str]) -> list[str]:
+    """Remove index files with what is forgotten, and what sessions were given of them. The workspaces that had one are given
+    back: ``leave_index`` makes it anew once all is gone."""
     names = set(handles)
     root = os.path.join(store.home, "sessions")
     for folder, _, files in os.walk(root):
@@ -105,8 +106,7 @@ def forget_in_indexes(store: Store, handles: Iterable[str], workspaces: Iterable
             text = read_bytes(path).decode("utf-8", "replace")
             if any(f"{name} (" in text or f"({name}." in text for name in names):
                 remove(path)
-    for workspace in set(workspaces):
-        path = index_path(store.home, workspace)
-        if os.path.exists(path):
-            remove(path)
-            leave_index(store, workspace)
+    listed = [one for one in set(workspaces) if os.path.exists(index_path(store.home, one))]
+    for workspace in listed:
+        remove(index_path(store.home, workspace))
+    return listed
