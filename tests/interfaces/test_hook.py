@@ -10,6 +10,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -367,9 +368,22 @@ def test_a_recorded_interpreter_that_cannot_run_is_logged(place: Place) -> None:
     assert place.log.count("outcome=PermissionError") == 3
 
 
-def test_a_damaged_store_gives_the_model_nothing_and_the_user_is_told_once_a_day(place: Place) -> None:
-    place.home.mkdir()
+def damage_store(place: Place) -> None:
     (place.home / "archive.db").write_bytes(b"this is no database" * 100)
+
+
+def break_config(place: Place) -> None:
+    path = place.folder / "config.yaml"
+    path.write_text("budget_tokens: [many\n", encoding="utf-8")
+    place.environment["OBSERVATIONAL_MEMORY_CONFIG"] = str(path)
+
+
+@pytest.mark.parametrize("spoil", [damage_store, break_config])
+def test_what_keeps_the_background_from_working_gives_the_model_nothing_and_the_user_is_told_once_a_day(
+    place: Place, spoil: Callable[[Place], None]
+) -> None:
+    place.home.mkdir()
+    spoil(place)
     for again in (False, True):  # the second failure of a day is no news
         done = place.hook("claude-code", "PreCompact", given=place.payload("PreCompact-auto"))
         assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
@@ -381,7 +395,7 @@ def test_a_damaged_store_gives_the_model_nothing_and_the_user_is_told_once_a_day
 
 def test_trouble_that_is_over_is_not_told_of(place: Place) -> None:
     place.home.mkdir()
-    (place.home / "archive.db").write_bytes(b"this is no database" * 100)
+    damage_store(place)
     place.hook("claude-code", "PreCompact", given=place.payload("PreCompact-auto"))
     (place.home / "archive.db").unlink()
     place.remember()
