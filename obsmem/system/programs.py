@@ -11,9 +11,9 @@ import os
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any, NamedTuple
 
 from obsmem.system.process import kill_group
 
@@ -30,34 +30,41 @@ class Ended(NamedTuple):
     stderr: str
 
 
+@contextmanager
+def _running(
+    argv: Sequence[str], folder: str, environment: Mapping[str, str], streams: tuple[Any, Any, Any]
+) -> Iterator[subprocess.Popen[bytes]]:
+    """A program in a group of its own, which is gone afterwards whatever happens. ``streams`` are its standard ones."""
+    stdin, stdout, stderr = streams
+    process = subprocess.Popen(
+        list(argv), cwd=folder, env=dict(environment), stdin=stdin, stdout=stdout, stderr=stderr, start_new_session=True
+    )
+    try:
+        yield process
+    finally:
+        kill_group(process.pid)
+        process.wait()
+        with suppress(OSError):
+            if process.stdin is not None:
+                process.stdin.close()
+
+
 def run_program(
     argv: Sequence[str], folder: str, environment: Mapping[str, str], seconds: float, *, joined: bool = False
 ) -> Ended:
     """Run a program in a folder with this environment alone. ``joined`` puts both of its streams into ``stdout``. Raises
     OSError where it cannot be started."""
     with tempfile.TemporaryFile() as stdout, tempfile.TemporaryFile() as stderr:
-        process = subprocess.Popen(
-            list(argv),
-            cwd=folder,
-            env=dict(environment),
-            stdin=subprocess.DEVNULL,
-            stdout=stdout,
-            stderr=subprocess.STDOUT if joined else stderr,
-            start_new_session=True,
-        )
-        late = False
-        try:
-            process.wait(seconds)
-        except subprocess.TimeoutExpired:
-            late = True
-        finally:
-            kill_group(process.pid)
-            process.wait()
+        streams = (subprocess.DEVNULL, stdout, subprocess.STDOUT if joined else stderr)
+        with _running(argv, folder, environment, streams) as process:
+            status: int | None = None
+            with suppress(subprocess.TimeoutExpired):
+                status = process.wait(seconds)
         said = []
         for file in (stdout, stderr):
             file.seek(0)
             said.append(file.read(MOST_SAID).decode("utf-8", "replace"))
-    return Ended(None if late else process.returncode, said[0], said[1])
+    return Ended(status, said[0], said[1])
 
 
 def ask_program(
@@ -72,19 +79,13 @@ def ask_program(
     its input ends, and it does too (status 0 where it must be killed for that). Raises OSError where it cannot be started."""
     with tempfile.TemporaryDirectory() as place:
         said, aside = os.path.join(place, "out"), os.path.join(place, "err")
-        with open(said, "wb") as stdout, open(aside, "wb") as stderr:
-            process = subprocess.Popen(
-                list(argv),
-                cwd=folder,
-                env=dict(environment),
-                stdin=subprocess.PIPE,
-                stdout=stdout,
-                stderr=stderr,
-                start_new_session=True,
-            )
-        assert process.stdin is not None
         status: int | None = None
-        try:
+        with (
+            open(said, "wb") as stdout,
+            open(aside, "wb") as stderr,
+            _running(argv, folder, environment, (subprocess.PIPE, stdout, stderr)) as process,
+        ):
+            assert process.stdin is not None
             with suppress(OSError):  # it has ended already
                 process.stdin.write("".join(line + "\n" for line in lines).encode("utf-8"))
                 process.stdin.flush()
@@ -94,11 +95,6 @@ def ask_program(
                 with suppress(subprocess.TimeoutExpired):
                     process.wait(LEAVE_SECONDS)
                 status = process.returncode or 0
-        finally:
-            kill_group(process.pid)
-            process.wait()
-            with suppress(OSError):
-                process.stdin.close()
         return Ended(status, _read(said), _read(aside))
 
 
