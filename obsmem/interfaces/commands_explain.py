@@ -11,7 +11,7 @@ from obsmem.core.dates import read_date
 from obsmem.core.errors import UsageError
 from obsmem.core.ids import shorten
 from obsmem.core.model import Reason
-from obsmem.interfaces.report import many, say, say_json, table
+from obsmem.interfaces.report import many, say, say_json, short, table
 from obsmem.store.archive import StoredSession
 from obsmem.system.local_time import local_clock
 from obsmem.tasks.explain import (
@@ -88,24 +88,12 @@ def _report_json(value: Any) -> int:
 def _line(what: str, why: str, numbers: Mapping[str, Any]) -> str:
     """A decision in one line: why, and every number by its name."""
     pairs = [
-        f"{name} {_short(value)}" for name, value in numbers.items()
+        f"{name} {short(value)}" for name, value in numbers.items()
         if name not in _ASIDE and not (name in ("tokens_in", "tokens_out") and not value)
     ]  # fmt: skip
     if numbers.get("times", 1) > 1:
         pairs.append(f"{numbers['times']} times since {local_clock(numbers['first_at'])}")
     return " · ".join([why, *pairs]) if what != LOGGED else f"{why}: {' · '.join(pairs)}"
-
-
-def _short(value: Any) -> str:
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, int):
-        return f"{value:,}"
-    if isinstance(value, Mapping):
-        return "(" + ", ".join(f"{name} {_short(one)}" for name, one in value.items()) + ")"
-    if isinstance(value, (list, tuple)):
-        return "(" + ", ".join(_short(one) for one in value) + ")"
-    return str(value)
 
 
 def _say_block(stored: StoredSession, given: Given) -> int:

@@ -89,6 +89,19 @@ def counts(values: Mapping[str, int]) -> str:
     return " · ".join(f"{name} {count}" for name, count in sorted(values.items(), key=lambda item: -item[1]))
 
 
+def short(value: Any) -> str:
+    """A number or a value of numbers in a line: ``1,234``, ``yes``, ``(name 1, name 2)``."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, Mapping):
+        return "(" + ", ".join(f"{name} {short(one)}" for name, one in value.items()) + ")"
+    if isinstance(value, (list, tuple)):
+        return "(" + ", ".join(map(short, value)) + ")"
+    return str(value)
+
+
 class Bar:
     """One line on standard error that shows how far long work is; nothing where nobody watches."""
 

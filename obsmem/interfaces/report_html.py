@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from obsmem import __version__
 from obsmem.core.clock import Clock
 from obsmem.core.model import RELEVANCES
-from obsmem.interfaces.report import many, size
+from obsmem.interfaces.report import many, short, size
 from obsmem.interfaces.report_chart import draw
 from obsmem.memory.recall import VOICES
 from obsmem.store.memory import WorkerCall
@@ -196,19 +196,7 @@ def short_count(number: int) -> str:
 
 def numbers_text(numbers: Mapping[str, Any]) -> str:
     """The numbers of a decision by their names."""
-    return " · ".join(f"{name} {_short(value)}" for name, value in numbers.items() if name not in _ASIDE)
-
-
-def _short(value: Any) -> str:
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, int):
-        return f"{value:,}"
-    if isinstance(value, Mapping):
-        return "(" + ", ".join(f"{name} {_short(one)}" for name, one in value.items()) + ")"
-    if isinstance(value, (list, tuple)):
-        return "(" + ", ".join(map(_short, value)) + ")"
-    return str(value)
+    return " · ".join(f"{name} {short(value)}" for name, value in numbers.items() if name not in _ASIDE)
 
 
 def _tabs(report: Report) -> list[tuple[str, str, int | None]]:
