@@ -231,6 +231,7 @@ sys.exit(status)
 SLOW = frozenset(
     [
         "asyncio",
+        "base64",
         "concurrent.futures",
         "email",
         "filelock",
@@ -241,10 +242,12 @@ SLOW = frozenset(
         "pathlib",
         "platformdirs",
         "shutil",
+        "signal",
         "socket",
         "ssl",
         "subprocess",
         "tempfile",
+        "threading",
         "urllib.parse",
         "yaml",
     ]
@@ -254,24 +257,25 @@ NOT_ASKED = ("obsmem.workers.", "obsmem.tasks.observe", "obsmem.memory.cards", "
 
 @pytest.fixture(scope="module")
 def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A data folder with indexed sessions, and a launcher as an installation leaves it."""
+    """A data folder with indexed sessions."""
     home = tmp_path_factory.mktemp("filled") / "data"
     environment = {**os.environ, "OBSERVATIONAL_MEMORY_HOME": str(home)}
-    for words in (["ingest", str(ROOT / "fixtures" / "demo" / "claude-code")], ["index"]):
+    demo = ROOT / "fixtures" / "demo"
+    for words in (["ingest", str(demo / "claude-code"), str(demo / "codex")], ["index"]):
         subprocess.run(
             [sys.executable, str(SCRIPT), *words], env=environment, capture_output=True, timeout=120, check=True
         )
-    (home / "recall").touch()
     return home
 
 
+@pytest.mark.parametrize("harness", ["claude-code", "codex"])
 @pytest.mark.parametrize(
-    "words", [("search", "--everywhere", "the"), ("recall", "ID")], ids=lambda words: str(words[0])
+    "words", [("search", "--everywhere", "the", "--session", "ID"), ("recall", "ID.0")], ids=lambda words: str(words[0])
 )
-def test_what_an_agent_waits_for_loads_nothing_slow(filled: Path, words: tuple[str, ...]) -> None:
+def test_what_an_agent_waits_for_loads_nothing_slow(filled: Path, words: tuple[str, ...], harness: str) -> None:
     with sqlite3.connect(filled / "archive.db") as archive:
-        (handle,) = archive.execute("SELECT handle FROM sessions LIMIT 1").fetchone()
-    call = [sys.executable, "-c", _COMMAND, str(ROOT), *(f"{handle}.0" if word == "ID" else word for word in words)]
+        (handle,) = archive.execute("SELECT handle FROM sessions WHERE harness=? LIMIT 1", (harness,)).fetchone()
+    call = [sys.executable, "-c", _COMMAND, str(ROOT), *(word.replace("ID", handle) for word in words)]
     environment = {**os.environ, "OBSERVATIONAL_MEMORY_HOME": str(filled)}
     done = subprocess.run(call, env=environment, capture_output=True, timeout=60)
     assert done.returncode == 0, done.stderr.decode()[-500:]
