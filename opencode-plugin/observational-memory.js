@@ -64,6 +64,7 @@ export const ObservationalMemory = async (input, options) => {
         session.attempts += 1
         session.block ??= blockOf(done)
         session.asking = undefined
+        if (done.status === 0) tell(parsed(done.stdout))
       })
       await session.asking
     }
@@ -152,7 +153,12 @@ export const ObservationalMemory = async (input, options) => {
     if (!words) return
     const place = { id: partBehind(output.parts), sessionID: id, messageID: output.message.id }
     output.parts.push({ ...place, type: "text", text: words, synthetic: true })
-    const notice = { title: "observational-memory", message: text(said.notice), variant: "warning", duration: 15_000 }
+    tell(said)
+  }
+
+  /** What is for whoever sits at the terminal alone. */
+  const tell = (said) => {
+    const notice = { title: "observational-memory", message: text(said?.notice), variant: "warning", duration: 15_000 }
     if (notice.message) void input?.client?.tui?.showToast?.({ body: notice })?.catch?.(() => undefined)
   }
 

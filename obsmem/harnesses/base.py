@@ -115,6 +115,9 @@ class Hooks(Protocol):
     """True where the block stands in every request until the next compaction: it is answered before the compaction too,
     and the same again whenever a session that was compacted goes on."""
 
+    SHOWS_NOTICES: bool
+    """True if the user sees the line that an answer has for them, at a prompt and at a session's start."""
+
     STATUS_SECONDS: float
     """Seconds that the user's own status line has, where ours stands in its place; 0 where there is no status line."""
 
@@ -139,9 +142,6 @@ class Harness(Hooks, Protocol):
 
     IGNORED_KEYS: Mapping[str, str]
     """Keys whose strings stand in no entry, each with the reason. SPEC lists them."""
-
-    SHOWS_NOTICES: bool
-    """True if the user sees the line that an answer to a prompt has for them."""
 
     SHOWS_RECEIPTS: bool
     """True if its transcripts hold what hooks gave to the model, so that a block that was dropped is noticed."""

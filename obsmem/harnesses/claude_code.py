@@ -25,6 +25,7 @@ from obsmem.harnesses.claude_code_hooks import EVENTS as EVENTS
 from obsmem.harnesses.claude_code_hooks import KEEPS_BLOCK as KEEPS_BLOCK
 from obsmem.harnesses.claude_code_hooks import NAME as NAME
 from obsmem.harnesses.claude_code_hooks import SHELL
+from obsmem.harnesses.claude_code_hooks import SHOWS_NOTICES as SHOWS_NOTICES
 from obsmem.harnesses.claude_code_hooks import STATUS_SECONDS as STATUS_SECONDS
 from obsmem.harnesses.claude_code_hooks import answer as answer
 from obsmem.harnesses.claude_code_hooks import read_event as read_event
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
 ROWS = False
 
 PARTS = 4
-SHOWS_NOTICES = True
 SHOWS_RECEIPTS = True
 TAKES_SESSIONS = True
 WINDOW = 200_000

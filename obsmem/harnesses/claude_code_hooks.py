@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 NAME = "claude-code"
 KEEPS_BLOCK = False
+SHOWS_NOTICES = True
 STATUS_SECONDS = 3.0  # it gives a status line 5
 
 EVENTS: Mapping[str, str] = {

@@ -34,6 +34,7 @@ from obsmem.harnesses.codex_agent import skill_file as skill_file
 from obsmem.harnesses.codex_hooks import EVENTS as EVENTS
 from obsmem.harnesses.codex_hooks import KEEPS_BLOCK as KEEPS_BLOCK
 from obsmem.harnesses.codex_hooks import NAME as NAME
+from obsmem.harnesses.codex_hooks import SHOWS_NOTICES as SHOWS_NOTICES
 from obsmem.harnesses.codex_hooks import STATUS_SECONDS as STATUS_SECONDS
 from obsmem.harnesses.codex_hooks import answer as answer
 from obsmem.harnesses.codex_hooks import read_event as read_event
@@ -44,7 +45,6 @@ if TYPE_CHECKING:
     from obsmem.core.turns import Draft, Written
 
 ROWS = False
-SHOWS_NOTICES = True
 SHOWS_RECEIPTS = True
 TAKES_SESSIONS = True
 WINDOW = 258_400

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 NAME = "codex"
 KEEPS_BLOCK = False
+SHOWS_NOTICES = True
 STATUS_SECONDS = 0.0
 
 EVENTS: Mapping[str, str] = {

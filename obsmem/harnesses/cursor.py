@@ -37,6 +37,7 @@ from obsmem.harnesses.cursor_database import MAGIC, is_database, left_out, rows,
 from obsmem.harnesses.cursor_hooks import EVENTS as EVENTS
 from obsmem.harnesses.cursor_hooks import KEEPS_BLOCK as KEEPS_BLOCK
 from obsmem.harnesses.cursor_hooks import NAME as NAME
+from obsmem.harnesses.cursor_hooks import SHOWS_NOTICES as SHOWS_NOTICES
 from obsmem.harnesses.cursor_hooks import STATUS_SECONDS as STATUS_SECONDS
 from obsmem.harnesses.cursor_hooks import answer as answer
 from obsmem.harnesses.cursor_hooks import read_event as read_event
@@ -49,7 +50,6 @@ from obsmem.harnesses.written import WORKER_MARK, flatten, load_objects, parse_t
 # Cursor has no event after a compaction and takes no context with a prompt: the result of a tool is the first place
 # where a block can come back, so that is the moment which we call "prompt".
 
-SHOWS_NOTICES = False
 SHOWS_RECEIPTS = False
 TAKES_SESSIONS = False
 WINDOW = 128_000

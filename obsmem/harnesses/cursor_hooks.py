@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 NAME = "cursor"
 KEEPS_BLOCK = False
+SHOWS_NOTICES = False
 STATUS_SECONDS = 1.2  # it gives a status line 2
 
 EVENTS: Mapping[str, str] = {

@@ -36,6 +36,7 @@ from obsmem.harnesses.opencode_config import model_window as model_window
 from obsmem.harnesses.opencode_hooks import EVENTS as EVENTS
 from obsmem.harnesses.opencode_hooks import KEEPS_BLOCK as KEEPS_BLOCK
 from obsmem.harnesses.opencode_hooks import NAME as NAME
+from obsmem.harnesses.opencode_hooks import SHOWS_NOTICES as SHOWS_NOTICES
 from obsmem.harnesses.opencode_hooks import STATUS_SECONDS as STATUS_SECONDS
 from obsmem.harnesses.opencode_hooks import answer as answer
 from obsmem.harnesses.opencode_hooks import read_event as read_event
@@ -105,7 +106,6 @@ IGNORED_KEYS: Mapping[str, str] = {
 }
 
 PLUGIN = "file:///ABSOLUTE/PATH/TO/opencode-plugin/observational-memory.js"
-SHOWS_NOTICES = True
 SHOWS_RECEIPTS = False
 TAKES_SESSIONS = True
 WINDOW = 128_000

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 NAME = "opencode"
 KEEPS_BLOCK = True
+SHOWS_NOTICES = True
 STATUS_SECONDS = 0.0
 
 EVENTS: Mapping[str, str] = {

@@ -165,7 +165,7 @@ def _answer(module: Hooks, what: HookEvent, text: str, notice: str = "") -> None
     from obsmem.core.hooks import HookAnswer
     from obsmem.system.notice import take_notice  # not at the top: a turn's end has nothing to tell
 
-    if what.kind == "session_start":
+    if what.kind == "session_start" and module.SHOWS_NOTICES:
         notice = take_notice(data_home(), module.NAME)
     _print(module.answer(what, HookAnswer(text, notice)))
 

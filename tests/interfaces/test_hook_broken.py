@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.interfaces.place import Place, context
+from obsmem.system.notice import leave_trouble, take_notice
+from tests.interfaces.place import Cursor, Place, context
 from tests.interfaces.test_hook import posix_only, untouched
 
 
@@ -76,6 +77,13 @@ def test_what_keeps_the_background_from_working_gives_the_model_nothing_and_the_
         told = [json.loads(one) for one in printed if one]
         assert [set(one) for one in told] == ([] if again else [{"systemMessage"}])
     assert "maintain harness=claude-code outcome=failed-" in place.log
+
+
+def test_where_the_user_sees_no_notices_none_is_used_up(tmp_path: Path) -> None:
+    cursor = Cursor(tmp_path / "place")
+    leave_trouble(str(cursor.home), "StoreError")
+    assert "StoreError" not in json.dumps(cursor.call("sessionStart"))
+    assert "StoreError" in take_notice(str(cursor.home), "claude-code")
 
 
 def test_trouble_that_is_over_is_not_told_of(place: Place) -> None:

@@ -2,7 +2,8 @@
  * A host for the plugin, as small as can be: calls its hooks as OpenCode does, and prints what became of each.
  *
  * `node host.mjs PLUGIN` reads {options, input, hurry, steps} from standard input. A step is [hook, input, output], or a
- * list of such steps that run at the same time; ["recall", arguments, context] runs the tool. Prints one value for each
+ * list of such steps that run at the same time; ["recall", arguments, context] runs the tool, ["toasts"] tells what the
+ * user was shown. Prints one value for each
  * step: {output} after a hook, {result} of the tool, or {threw}. `hurry` divides every time limit.
  */
 
@@ -14,13 +15,16 @@ const original = globalThis.setTimeout
 globalThis.setTimeout = (call, milliseconds, ...more) => original(call, milliseconds / (hurry ?? 1), ...more)
 
 const module = await import(pathToFileURL(process.argv[2]).href)
-const hooks = await module.default(input ?? { directory: process.cwd() }, options)
+const toasts = []
+const client = { tui: { showToast: async ({ body }) => toasts.push(body.message) } }
+const hooks = await module.default({ client, ...(input ?? { directory: process.cwd() }) }, options)
 
 async function run([name, given, output]) {
   try {
     if (name === "tool") return { result: hooks.tool ? await hooks.tool[given].execute(...output) : null }
     if (name === "recall") return { result: hooks.tool ? await hooks.tool.recall.execute(given, output) : null }
     if (name === "keys") return { result: [...Object.keys(hooks), ...Object.keys(hooks.tool ?? {})].sort() }
+    if (name === "toasts") return { result: toasts }
     if (name === "wait") return { result: await new Promise((end) => original(end, given)) }
     await hooks[name]?.(given, output)
     return { output }

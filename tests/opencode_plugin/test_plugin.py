@@ -393,6 +393,13 @@ def test_a_warning_goes_behind_the_prompts_own_words(host: Host) -> None:
     assert host.events() == ["chat.message"] * 3
 
 
+def test_what_a_session_start_has_for_the_user_alone_is_shown_to_him_once(host: Host) -> None:
+    host.answers["session.resumed"] = {"stdout": json.dumps({"notice": "Nothing was kept lately."})}
+    first, again, shown = host.run(request(), request(), ["toasts"])
+    assert system(first) == system(again) == []
+    assert shown["result"] == ["Nothing was kept lately."]
+
+
 @pytest.mark.parametrize("odd", ["", "not json", "[]", "5", '{"context": 5}', '{"notice": "only"}', "{"])
 def test_an_odd_answer_adds_nothing_to_a_prompt(host: Host, odd: str) -> None:
     host.answers = {"chat.message": {"stdout": odd}}
