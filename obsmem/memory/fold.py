@@ -7,9 +7,9 @@ removes anything, so that going back to a branch, or noting a fact again, brings
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable
-from typing import NamedTuple
 
 from obsmem.core.model import Drop, Memory, Note, Pin, Reflection
+from obsmem.core.tuples import NamedTuple
 
 
 class Recorded(NamedTuple):
