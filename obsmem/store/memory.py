@@ -234,10 +234,10 @@ class MemoryStore(Coverage, Deliveries, Pins, Reductions, Rotations):
 
     def notes_by_id(self, ids: Iterable[str]) -> list[StoredNote]:
         """The notes with these ids, in the given order; unknown ids are left out."""
-        found: list[StoredNote] = []
-        for id_ in ids:
-            found += self._stored_notes(self.connection.execute(f"{_NOTE} WHERE id=?", (id_,)).fetchall())
-        return found
+        wanted = list(ids)
+        rows = self.connection.execute(f"{_NOTE} WHERE id IN (SELECT value FROM json_each(?))", (json.dumps(wanted),))
+        found = {row[0]: row for row in rows}
+        return self._stored_notes([found[id_] for id_ in wanted if id_ in found])
 
     def _stored_notes(self, rows: list[Any]) -> list[StoredNote]:
         entries: dict[str, list[str]] = {}
@@ -252,7 +252,7 @@ class MemoryStore(Coverage, Deliveries, Pins, Reductions, Rotations):
         stored = []
         for id_, session, text, at, relevance, evidence, grounding, missing, tokens, recorded, first, last in rows:
             note = Note(id_, text, at, relevance, tuple(entries.get(id_, ())), evidence, grounding, tokens,
-                        tuple(json.loads(missing)))  # fmt: skip
+                        tuple(json.loads(missing)) if missing != "[]" else ())  # fmt: skip
             stored.append(StoredNote(note, session, recorded, first, last))
         return stored
 
