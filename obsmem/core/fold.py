@@ -8,6 +8,7 @@ stand. Nothing is forgotten for being old.
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
@@ -16,6 +17,7 @@ from obsmem.core.claims import Claim, claims_in, replaces
 from obsmem.core.model import Card, Fact
 
 IDENTIFIERS_KEPT = 150
+NAMING_KEPT = 1_500  # entries, the newest, of which is known what they name
 
 
 class Order(NamedTuple):
@@ -113,6 +115,7 @@ class State(NamedTuple):
     focus: Fact | None = None
     skills: tuple[Fact, ...] = ()
     tasks: tuple[Fact, ...] = ()
+    naming: tuple[Fact, ...] = ()
 
 
 _SETTING = late.pattern(
@@ -174,6 +177,7 @@ class Fold:
         self._newest: dict[str, Fact] = {}
         self._skills: dict[str, Fact] = {}
         self._tasks: dict[str, Fact] = {}  # what runs in the background
+        self._naming: deque[Fact] = deque(maxlen=NAMING_KEPT)
 
     def add(self, cards: Iterable[Card]) -> Fold:
         """Take in the next cards."""
@@ -191,6 +195,8 @@ class Fold:
             self.files[path] = _changed(self.files.get(path, FileState(path)), fact)
         elif fact.kind == "command":
             self._run(fact)
+        elif fact.kind == "names":
+            self._naming.append(fact)
         elif fact.kind == "todo":
             self._list(fact)
         elif fact.kind == "commit":
@@ -280,6 +286,7 @@ class Fold:
             focus=self._newest.get("focus"),
             skills=tuple(self._skills.values()),
             tasks=tuple(self._tasks.values()),
+            naming=tuple(self._naming),
         )
 
 

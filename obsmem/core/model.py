@@ -211,6 +211,7 @@ FACT_KINDS: Mapping[str, str] = {
     "question": "what the agent asked the human and was not yet answered: text",
     "fetch": "a page was fetched: subject = URL",
     "search": "something was searched: subject = query or pattern; {path}",
+    "names": "what one entry names: text = paths, identifiers, references, hashes, addresses, parted by blanks; subject = the path, command or tool that it is about; {by: user|agent|call|tool}",
 }
 
 

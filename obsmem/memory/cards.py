@@ -8,12 +8,12 @@ state, which stays small whatever was fed. A turn is a human entry and all up to
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from obsmem.core.fold import CommandState, FileState, Instruction, Order, State, fold, relative_path
 from obsmem.core.model import Action, Card, Entry, Fact
-from obsmem.memory import cards_carried, cards_commands, cards_edits, cards_words
+from obsmem.memory import cards_carried, cards_commands, cards_edits, cards_names, cards_words
 
 __all__ = ["CardBuilder", "CommandState", "FileState", "Instruction", "Order", "State", "fold"]
 
@@ -48,13 +48,21 @@ Pending = dict[str, Any]
 class CardBuilder:
     """Feeds on the active entries of one session in seq order and gives cards.
 
-    ``state`` continues where another builder's ``state()`` ended. Paths below ``cwd`` come out relative to it.
+    ``state`` continues where another builder's ``state()`` ended. Paths below ``cwd`` come out relative to it. ``mask`` takes
+    the secrets out of a tool's output before names are taken from it.
     """
 
-    def __init__(self, session_handle: str, state: Mapping[str, Any] | None = None, cwd: str = "") -> None:
+    def __init__(
+        self,
+        session_handle: str,
+        state: Mapping[str, Any] | None = None,
+        cwd: str = "",
+        mask: Callable[[str], str] = str,
+    ) -> None:
         state = state or {}
         self._session = session_handle
         self._cwd = cwd
+        self._mask = mask
         self._turn = int(state.get("turn", 0))
         self._pending: dict[str, Pending] = dict(state.get("pending", {}))
         self._todos: list[list[str]] = [list(item) for item in state.get("todos", [])]
@@ -111,10 +119,12 @@ class CardBuilder:
             self._running, self._refused = "", False
             self._hear(entry)
             self._note_beside(entry)
+            self._facts += cards_names.naming("user", "", entry, self._cwd)
         elif focus or entry.kind == "notice":
             self._note_beside(entry)
         elif entry.kind == "assistant" and entry.speaker == "agent":
             self._listen(entry)
+            self._facts += cards_names.naming("agent", "", entry, self._cwd)
         elif entry.kind == "tool_call" and entry.speaker in ("agent", "human"):
             self._call(entry)
         elif entry.kind == "tool_result" and entry.speaker in ("tool", "human"):
@@ -190,6 +200,7 @@ class CardBuilder:
         label = next((label for label in labels if label), "")
         self._running, self._refused = cards_commands.normalise(label or entry.tool)[:200], False
         deeds = [deed for action in entry.actions if (deed := _deed(action, entry, self._cwd))]
+        self._facts += cards_names.naming("call", self._running, entry, self._cwd, deeds=deeds)
         if not deeds:
             deeds = [{"kind": "other"}]
         pending: Pending = {"seq": entry.seq, "at": entry.at, "label": self._running, "deeds": deeds}
@@ -209,6 +220,7 @@ class CardBuilder:
             return
         seqs = (int(pending["seq"]), entry.seq)
         self._running = ""
+        self._facts += cards_names.naming("tool", pending["label"], entry, self._cwd, self._mask)
         head = entry.text[:600]
         if entry.ok is not True and _REFUSED.search(head):
             self._refuse(pending, entry, seqs)

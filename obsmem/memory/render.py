@@ -30,13 +30,15 @@ from obsmem.memory.sections import (
     pin_lines,
     reflection_lines,
 )
-from obsmem.memory.sections_names import name_lines
+from obsmem.memory.sections_names import most_wanted, name_lines
 from obsmem.memory.wording import Line, View
 
 PART_BYTES = 9_500
 MOST_PARTS = 4
 SHARES = {"Now": 0.25, "Pins": 0.15, "Files": 0.15, "Commands": 0.10, "Reflections": 0.15}
 NOTES_SHARE = 0.20
+NAMES_SHARE = 0.15  # of what flows to the notes beyond their own share; the first to go where nothing does
+NAMES_MOST = 0.40  # of the block, however much is free: further names are seldom asked for
 # What nothing else needed goes where it helps most; *Files* never takes more than FILES_MOST of the block.
 SPARE_SHARES = {"Now": 0.5, "Files": 0.25, "Commands": 0.25}
 WORTH_GIVING = 100  # tokens
@@ -133,7 +135,7 @@ def _choose(
     # Markup of the parts, headings and closing lines; a part costs what its wrapper costs.
     room = budget - 75 * min(most_parts, max(1, budget // 2_000)) - 80
     extra = dict.fromkeys(SPARE_SHARES, 0.0)
-    sections, spare = _fill_all(state, memory, view, room, show, disk, extra, turns)
+    sections, spare, kept = _fill_all(state, memory, view, room, show, disk, extra, turns)
     for _ in range(GIVEN_ROUNDS):
         if spare < WORTH_GIVING:
             break
@@ -143,10 +145,13 @@ def _choose(
             **{name: extra[name] + spare * share for name, share in SPARE_SHARES.items()},
             "Pins": extra.get("Pins", 0) + whole,
         }
-        sections, spare = _fill_all(state, memory, view, room, show, disk, extra, turns)
+        sections, spare, kept = _fill_all(state, memory, view, room, show, disk, extra, turns)
+    spare += kept
     if spare >= WORTH_GIVING and turns is None:
-        told = [line.text for section in sections for line in section.lines if section.name == "Files"]
-        names, _ = _fill("Names", name_lines(state, view, told), spare, _rest("Names", view, show))
+        told = [line.text for section in sections for line in section.lines]
+        most = int(min(spare, room * NAMES_MOST))
+        lines = name_lines(state, view, told, most - estimate("## Names\n"))
+        names, _ = _fill("Names", lines, most, _rest("Names", view, show))
         sections = [*sections, names._replace(left_out=0)]
     return sections
 
@@ -176,9 +181,9 @@ def _fill_all(
     disk: Mapping[str, str],
     extra: Mapping[str, float],
     turns: TurnLines | None = None,
-) -> tuple[list[Section], int]:
-    """Fill each section within its share, what those before it left, and what is ``extra`` for it. Returns the sections
-    and the tokens that the last one left."""
+) -> tuple[list[Section], int, int]:
+    """Fill each section within its share, what those before it left, and what is ``extra`` for it. Returns the sections,
+    the tokens that the last one left, and those that were kept for *Names*."""
     short = shorten([*(note.id for note in memory.notes), *(one.id for one in memory.reflections)])
     now = int(max(room * SHARES["Now"], min(room, NOW_LEAST)) + extra.get("Now", 0))
     files = min(room * SHARES["Files"] + extra.get("Files", 0), room * FILES_MOST)
@@ -205,7 +210,11 @@ def _fill_all(
         sections.append(section._replace(elsewhere=tuple(again)))
     superseded = {said.seq for said in state.instructions if said.superseded_by is not None}
     superseded |= {said.seq for said in state.instructions if said.later is not None and len(said.words) <= ONE_THING}
-    rest = int(room * NOTES_SHARE + spare - sum(extra.values()))
+    spare -= sum(extra.values())
+    names = 0
+    if turns is None and room >= NUDGE_LEAST:
+        names = int(max(0, min(room * NAMES_SHARE, spare, most_wanted(state))))
+    rest = int(room * NOTES_SHARE + spare) - names
     if turns is not None:
         lines = _longest(TURN_LIMITS, rest - estimate("## Turns\n"), lambda limit: turns(view, limit))
         again = []
@@ -213,7 +222,7 @@ def _fill_all(
         lines, again = _part(note_lines(memory, short, view, superseded), told)
     name = "Notes" if turns is None else "Turns"
     section, used = _fill(name, lines, rest, _rest(name, view, show))
-    return [*sections, section._replace(elsewhere=tuple(again))], rest - used
+    return [*sections, section._replace(elsewhere=tuple(again))], rest - used, names
 
 
 def _part(lines: Sequence[Line], told: set[int]) -> tuple[list[Line], list[Line]]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import NamedTuple
 
 from obsmem.core.clean import one_line
@@ -58,6 +59,7 @@ class View(NamedTuple):
         return "(" + ", ".join(part for part in (self.when(at), *names) if part) + ")"
 
 
+@lru_cache(maxsize=8_192)  # a block is filled several times over before it is the one
 def clean(text: str) -> str:
     """A text as it may stand in a block: one line, masked, and without tags that would open or end a block."""
     return _OWN_TAG.sub("‹", mask(one_line(text)))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -15,6 +16,8 @@ from obsmem.core.model import Card, Fact
 from obsmem.store.schema import Damaged, Migration, move_aside, open_database, transaction
 from obsmem.store.search import Search, WordRow, create_search_tables
 from obsmem.store.vectors import Vectors, create_vectors
+
+LEVEL = 3  # of compression: a card is small, and is packed on the way of every turn
 
 
 def _create(connection: sqlite3.Connection) -> None:
@@ -29,10 +32,17 @@ def _create(connection: sqlite3.Connection) -> None:
         connection.execute(statement)
 
 
+def _pack_cards(connection: sqlite3.Connection) -> None:
+    """Cards are kept compressed, and tell of names: those that are there are made anew when they are next asked for."""
+    connection.execute("DELETE FROM cards")
+    connection.execute("DELETE FROM reach WHERE what='cards'")
+
+
 MIGRATIONS: tuple[Migration, ...] = (
     ("m001_create", _create),
     ("m002_search", create_search_tables),
     ("m003_vectors", create_vectors),
+    ("m004_pack_cards", _pack_cards),
 )
 
 
@@ -77,7 +87,7 @@ class Index(Vectors):
                 return False
             self.connection.executemany(
                 "INSERT OR REPLACE INTO cards VALUES(?,?,?,?,?)",
-                [(session, c.first_seq, c.last_seq, c.turn, json.dumps([_plain(f) for f in c.facts])) for c in cards],
+                [(session, c.first_seq, c.last_seq, c.turn, _packed(c.facts)) for c in cards],
             )
             self.connection.execute(
                 "INSERT OR REPLACE INTO reach VALUES(?,?,?,?)", (session, "cards", up_to, json.dumps(state))
@@ -97,10 +107,7 @@ class Index(Vectors):
             "SELECT turn, first_seq, last_seq, facts FROM cards WHERE session=? AND first_seq<=? ORDER BY first_seq",
             (session, up_to if up_to is not None else 1 << 62),
         )
-        return [
-            Card(handle, turn, first, last, tuple(_fact(f) for f in json.loads(facts)))
-            for turn, first, last, facts in rows
-        ]
+        return [Card(handle, turn, first, last, _unpacked(facts)) for turn, first, last, facts in rows]
 
     def reset(self, session: int, what: str) -> None:
         """Begin a derived table of a session anew."""
@@ -153,6 +160,15 @@ class Index(Vectors):
         except sqlite3.DatabaseError as error:
             return str(error)
         return "" if answer == "ok" else str(answer)
+
+
+def _packed(facts: Iterable[Fact]) -> bytes:
+    return zlib.compress(json.dumps([_plain(fact) for fact in facts]).encode("utf-8"), LEVEL)
+
+
+def _unpacked(facts: bytes | str) -> tuple[Fact, ...]:
+    """Facts as they were kept; as text by an earlier version, in a file that is only read."""
+    return tuple(_fact(plain) for plain in json.loads(facts if isinstance(facts, str) else zlib.decompress(facts)))
 
 
 def _plain(fact: Fact) -> list[Any]:

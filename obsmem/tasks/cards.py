@@ -42,7 +42,7 @@ def _update(store: Store, stored: StoredSession, entries: Sequence[Entry]) -> No
 def _build(
     store: Store, stored: StoredSession, entries: Sequence[Entry], reach: int, state: dict[str, object], last: int = -1
 ) -> bool:
-    builder = CardBuilder(stored.session.handle, state or None, cwd=stored.session.cwd)
+    builder = CardBuilder(stored.session.handle, state or None, cwd=stored.session.cwd, mask=store.mask)
     for entry in entries:
         if entry.active:
             builder.feed(_without_secrets(entry, store.mask))
@@ -55,7 +55,8 @@ def _build(
 
 def _without_secrets(entry: Entry, mask: Mask) -> Entry:
     """An entry with its secrets masked before it is taken apart: a piece alone no longer shows what it is. Results are
-    long, and come into cards as whole lines, which are masked there; of what nobody observes no word does."""
+    long, and come into cards as whole lines, which are masked there, and by their names, which the builder masks; of what
+    nobody observes no word does."""
     if entry.kind == "tool_result" or not (entry.observable or entry.actions):
         return entry
     text, actions = mask(entry.text), tuple(_masked_action(one, mask) for one in entry.actions)

@@ -73,7 +73,8 @@ def test_paths_below_the_working_folder_come_out_relative() -> None:
     script = Script()
     script.read("/w/p/src/a.py")
     script.read("/elsewhere/b.py")
-    read = [fact.subject for card in build(script.entries, cwd="/w/p") for fact in card.facts]
+    facts = [fact for card in build(script.entries, cwd="/w/p") for fact in card.facts]
+    read = [fact.subject for fact in facts if fact.kind == "read"]
     assert read == ["src/a.py", "/elsewhere/b.py"]
 
 
@@ -111,7 +112,8 @@ def test_an_asking_tool_gives_one_answer_for_each_pair() -> None:
     entry = Entry(
         1, "", "tool_result", "human", 'Answered: "Which store?"="SQLite", "Keep?"="yes"', call_id=call, ok=True
     )
-    answers = [fact for card in build([*script.entries, entry]) for fact in card.facts]
+    facts = [fact for card in build([*script.entries, entry]) for fact in card.facts]
+    answers = [fact for fact in facts if fact.kind == "answer"]
     assert [(fact.kind, fact.subject, fact.text) for fact in answers] == [
         ("answer", "Which store?", "SQLite"),
         ("answer", "Keep?", "yes"),

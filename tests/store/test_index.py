@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,8 @@ import pytest
 from obsmem.core.identifiers import read_terms, split, whole_names
 from obsmem.core.model import Card, Fact
 from obsmem.store.archive_schema import row_number
-from obsmem.store.index import Index
+from obsmem.store.index import MIGRATIONS, Index
+from obsmem.store.schema import open_database
 from obsmem.store.search import Filter, WordRow
 
 EVERYTHING = Filter()
@@ -111,6 +113,22 @@ def test_a_damaged_file_is_kept_aside_and_replaced(tmp_path: Path) -> None:
     assert again.cards(1, "abcd") == []
     assert again.check() == ""
     assert os.path.exists(f"{path}.damaged")
+
+
+def test_cards_of_an_earlier_version_are_read_as_they_are_and_made_anew_by_who_may_write(tmp_path: Path) -> None:
+    path = str(tmp_path / "index.db")
+    earlier = open_database(path, MIGRATIONS[:3], journal="TRUNCATE")
+    fact = ["read", [3], 0, "a.py", "", True, {}]
+    earlier.execute("INSERT INTO cards VALUES(1,0,3,1,?)", (json.dumps([fact]),))
+    earlier.execute("INSERT INTO reach VALUES(1,'cards',3,'{}')")
+    earlier.commit()
+    earlier.close()
+    reading = Index(path, readonly=True)
+    assert reading.cards(1, "abcd") == [Card("abcd", 1, 0, 3, (Fact("read", (3,), 0, "a.py", "", True, {}),))]
+    reading.close()
+    writing = Index(path)
+    assert writing.cards(1, "abcd") == [] and writing.reach(1, "cards") == (-1, {})
+    writing.close()
 
 
 def test_forgetting_a_session_takes_its_cards_and_all_full_text(index: Index, tmp_path: Path) -> None:
