@@ -113,6 +113,11 @@ def test_a_claim_is_false_where_no_line_has_it_as_a_whole_word() -> None:
     assert false_claims(lies, source) == (5, ["#123", "4712", "parseHead", "src/wire/head.go"])
 
 
+def test_a_field_is_no_false_name_and_a_written_out_end_of_line_is_part_of_none() -> None:
+    source = source_of([json.dumps({"filePath": 'print("\\\\nnew_user1")'}).encode()])
+    assert false_claims("filePath new_user1 nnew_user1", source) == (3, ["nnew_user1"])
+
+
 def test_a_name_is_falsely_bound_to_a_file_that_no_record_has_it_with() -> None:
     records = ["Edit: pkg/wire/header.go func parseHeader", "Read: pkg/wire/footer.go func writeFooter"]
     text = "header.go: parseHeader, writeFooter\nfooter.go and header.go: parseHeader\nfooter.go: writeFooter"

@@ -23,18 +23,20 @@ _OWN = re.compile(
     r"|(?<=[(\[ ])\d{4}-\d\d-\d\d(?: \d\d:\d\d)?|\b\d\d:\d\d\b"
 )
 _CUT = re.compile(r"\s?(?:\[…[^\]\n]*\]\s?|…)")
+_WRITTEN_OUT = re.compile(r"\\+[ntr]")
 _BESIDE_CUT = re.compile(r"\S*…\S*")
 
 
 def source_of(lines: Iterable[bytes]) -> str:
-    """Everything that stands in these lines of a transcript, as text: the strings and numbers of each record."""
+    """Everything that stands in these lines of a transcript, as text: the fields, strings and numbers of each record. A line's end
+    that is written out in a string (code in an edit, JSON in an output) ends a word there, too."""
     found: list[str] = []
     for line in lines:
         try:
-            found += strings(json.loads(line))
+            found += strings(json.loads(line), keys=True)
         except ValueError:
             found.append(line.decode("utf-8", "replace"))
-    return "\n".join(found)
+    return _WRITTEN_OUT.sub(" ", "\n".join(found))
 
 
 def claims(text: str) -> set[str]:

@@ -143,12 +143,12 @@ def _of_user(record: dict[str, Any], number: int) -> Iterator[Event]:
         yield Event("prompt", text, number)
 
 
-def strings(value: Any) -> list[str]:
-    """The strings and numbers in a value, however deep."""
+def strings(value: Any, *, keys: bool = False) -> list[str]:
+    """The strings and numbers in a value, however deep; with ``keys`` the names of its fields, too."""
     if isinstance(value, dict):
-        return [one for part in value.values() for one in strings(part)]
+        return [*(value if keys else ()), *(one for part in value.values() for one in strings(part, keys=keys))]
     if isinstance(value, list):
-        return [one for part in value for one in strings(part)]
+        return [one for part in value for one in strings(part, keys=keys)]
     return [] if value is None else [str(value)]
 
 
