@@ -120,7 +120,7 @@ def test_a_field_is_no_false_name_and_a_written_out_end_of_line_is_part_of_none(
 
 def test_a_name_is_falsely_bound_to_a_file_that_no_record_has_it_with() -> None:
     records = ["Edit: pkg/wire/header.go func parseHeader", "Read: pkg/wire/footer.go func writeFooter"]
-    text = "header.go: parseHeader, writeFooter\nfooter.go and header.go: parseHeader\nfooter.go: writeFooter"
+    text = "header.go: parseHeader, writeFooter\nfooter.go and header.go: parseHeader\nfooter.go: writeFooter\nelsewhere: header.go, writeFooter"
     assert false_bindings(text, records, KINDS.files) == (3, [("writeFooter", "header.go")])
 
 

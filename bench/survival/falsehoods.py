@@ -23,6 +23,7 @@ _OWN = re.compile(
     r"|(?<=[(\[ ])\d{4}-\d\d-\d\d(?: \d\d:\d\d)?|\b\d\d:\d\d\b"
 )
 _CUT = re.compile(r"\s?(?:\[…[^\]\n]*\]\s?|…)")
+_LISTED = re.compile(r"[,:] ")
 _WRITTEN_OUT = re.compile(r"\\+[ntr]")
 _BESIDE_CUT = re.compile(r"\S*…\S*")
 
@@ -57,15 +58,18 @@ def false_claims(text: str, source: str) -> tuple[int, list[str]]:
 
 
 def false_bindings(text: str, records: Sequence[str], files: re.Pattern[str]) -> tuple[int, list[tuple[str, str]]]:
-    """(number of structured names in lines that name one file, those that no record has together with that file)."""
+    """(number of structured names that a line tells of the one file that it names, those that no record has together with it).
+    A file behind a comma or a colon is one of a list, of which nothing is told."""
     count, false = 0, []
     for line in _foreign(text).split("\n"):
-        beside = {path.rpartition("/")[2] for path in files.findall(line)}
-        if len(beside) != 1:
+        first = files.search(line)
+        if first is None or _LISTED.search(line[: first.start()]):
             continue
-        (file,) = beside
+        file = first.group(0).rpartition("/")[2]
+        if any(not one.endswith(file) for one in files.findall(line)):
+            continue
         about = [record for record in records if file in record]
-        for name in names_of(files.sub(" ", line)):
+        for name in names_of(files.sub(" ", line[first.end() :])):
             count += 1
             if name not in file and not any(stands(name, record) for record in about):
                 false.append((name, file))
