@@ -55,7 +55,7 @@ class Memory:
     def search(self, words: str, count: int) -> list[tuple[str, str]]:
         """What ``search`` gives for these words: (id, snippet) of each hit, best first."""
         hits = search(self.store, Query(words, sessions=(self.stored.session.handle,), limit=count)).hits
-        return [(hit.id, hit.snippet) for hit in hits]
+        return [(hit.id, f"{hit.snippet} {hit.later}".rstrip()) for hit in hits]
 
     def recall(self, name: str) -> str:
         """What ``recall`` prints of an id."""

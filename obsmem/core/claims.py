@@ -1,12 +1,14 @@
 """Which value a human's sentence gives to what: "the staging port is 8091", "we go with 8100 for the staging port".
 
-Only a sentence that ties a value to a named thing counts, so that a later sentence about the same thing can be told from one that
-merely shares a word. Invariant: nothing here retires anything; it says that later words speak of the same, and which these are.
+Two rules, the surer first. A claim is a sentence of a known shape that ties a value to a named thing; a topic is any sentence
+that names a thing by two words and holds values. Later words are on the same where they give that thing another value, or
+take it back. Invariant: nothing here retires anything; it says that later words speak of the same, and which these are.
 """
 
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 from typing import NamedTuple
 
 from obsmem.core import late
@@ -49,6 +51,14 @@ _TAKES_BACK = late.pattern(
     rf"never mind|without|gave up(?: on)?|abandon(?:ed)?|dropped the idea of (?:having )?)\s+(?:the idea of (?:having )?)?(?:{_DETERMINER}|any\s+)?(?P<thing>{_THING})",
     re.IGNORECASE,
 )
+_GIVES_UP = late.pattern(
+    r"\b(?:forget|drop(?:ped)?|scrap(?:ped)?|cancel(?:l?ed)?|skip|remove[ds]?|retire[ds]?|withdraw[ns]?|withdrew|obsolete|gone|dead|off the table"
+    r"|no longer|never ?mind|without|gave up|abandon(?:ed)?|any ?more|not need(?:ed)?|(?:do|does)(?:n['’]?t| not) (?:need|want|use|exist))\b",
+    re.IGNORECASE,
+)
+_CODE = late.pattern(r"[|{}<>=;$]|^\s*(?:[+#\[]|-\S)")  # a pasted log, a diff, code: nobody's own sentence
+_VALUES = late.pattern(_VALUE)
+_TOKEN = late.pattern(r"[A-Za-z][\w-]*|[^\sA-Za-z]")
 _SENTENCE = late.pattern(r"(?<=[.!?。！？])\s+|\n+")
 _WORD = late.pattern(r"[a-z][\w-]+")
 # Words that name no thing by themselves.
@@ -59,13 +69,25 @@ _BARE_WORDS = """
     must not so if but with without by over please use used using go take set
 """
 _BARE = frozenset(_BARE_WORDS.split())
+# Words that are common where people talk of code: two of these side by side name nothing in particular.
+_COMMON_WORDS = """
+    about after again all already also am another any back because been before being between both came come could did does doing
+    done down each either else even ever every find first get getting give given going good got had he her here how into just kind
+    know let like little look lot made make makes many may maybe me might most much need needs never no off often okay old once
+    only out own per put rather really right said say see seem seems she since some still such sure than them then think though
+    through too try two under until up us very want way well were when where whether why working yes yet add fix run check update
+    show test tests file files code line lines function create implement
+"""
+_COMMON = _BARE | frozenset(_COMMON_WORDS.split())
 
 
 class Claim(NamedTuple):
-    """One sentence's value for a thing. ``thing`` are its words that name anything; ``value`` '' where it is taken back."""
+    """One sentence's value for a thing. ``thing`` are its words that name anything; ``value`` '' where it is taken back; ``words``
+    are the sentence."""
 
     thing: frozenset[str]
     value: str
+    words: str = ""
 
 
 def claims_in(text: str) -> tuple[Claim, ...]:
@@ -80,10 +102,50 @@ def claims_in(text: str) -> tuple[Claim, ...]:
         for thing, value in given:
             words = frozenset(word for word in _WORD.findall(thing.casefold()) if word not in _BARE)
             if words:
-                found.append(Claim(words, value.strip("`\"'.,;:").casefold()))
+                found.append(Claim(words, value.strip("`\"'.,;:").casefold(), sentence.strip()))
         if len(found) >= CLAIMS_KEPT:
             break
     return tuple(found[:CLAIMS_KEPT])
+
+
+class Topic(NamedTuple):
+    """A sentence that names things by two words side by side. ``gives_up`` is True where it may take one of them back."""
+
+    words: str
+    names: frozenset[tuple[str, str]]
+    values: frozenset[str]
+    gives_up: bool
+
+
+def topics_in(text: str) -> tuple[Topic, ...]:
+    """What a human's sentences name by two words, with the values in them; questions and pasted lines name nothing."""
+    found: list[Topic] = []
+    for sentence in _SENTENCE.split("\n".join(text.split("\n")[:LINES_SEARCHED])):
+        if not sentence or len(sentence) > SENTENCE_LIMIT or sentence.rstrip().endswith("?") or _CODE.search(sentence):
+            continue
+        words = [word.casefold() for word in _TOKEN.findall(_VALUES.sub(" . ", sentence))]
+        names = frozenset(
+            (one, two.rstrip("s") if len(two) > 4 else two)
+            for one, two in pairwise(words)
+            if _names_something(one) and _names_something(two)
+        )
+        if names:
+            values = frozenset(match.group().strip("`\"'.,;:").casefold() for match in _VALUES.finditer(sentence))
+            found.append(Topic(sentence.strip(), names, values, _GIVES_UP.search(sentence) is not None))
+        if len(found) >= CLAIMS_KEPT:
+            break
+    return tuple(found)
+
+
+def _names_something(word: str) -> bool:
+    return len(word) > 2 and word.isalpha() and word not in _COMMON
+
+
+def is_on_the_same(later: Topic, earlier: Topic) -> bool:
+    """True if later words name a thing that earlier ones gave a value, and hold a new one or may take it back."""
+    if not earlier.values or not later.names & earlier.names:
+        return False
+    return later.gives_up or not later.values <= earlier.values
 
 
 def replaces(later: Claim, earlier: Claim) -> bool:

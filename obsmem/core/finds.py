@@ -1,7 +1,7 @@
 """What is looked for in the record, and what is found: the values that search, its commands and its tools share.
 
 Invariant: an id in a hit is one that ``recall`` takes; a snippet is masked, and is the stored words, never an
-interpretation of them.
+interpretation of them: what is said of them stands beside it.
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ class Query(NamedTuple):
 
 class Hit(NamedTuple):
     """One entry or note that was found. ``kind`` is an entry kind or ``note``; ``at`` in milliseconds; ``score`` has no unit
-    and compares only within one answer; ``signals`` says what it is made of. ``also`` counts equal texts that are not shown."""
+    and compares only within one answer; ``signals`` says what it is made of. ``also`` counts equal texts that are not shown;
+    ``later`` names a human's later words on the same matter, where there are any."""
 
     id: str
     session: str
@@ -52,6 +53,7 @@ class Hit(NamedTuple):
     score: float
     signals: Mapping[str, float] = {}
     also: int = 0
+    later: str = ""
 
 
 class Hits(NamedTuple):

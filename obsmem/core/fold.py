@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from obsmem.core import late
-from obsmem.core.claims import Claim, claims_in, replaces
+from obsmem.core.claims import Claim, Topic, claims_in, is_on_the_same, replaces, topics_in
 from obsmem.core.model import Card, Fact
 
 IDENTIFIERS_KEPT = 150
@@ -40,7 +40,8 @@ class Order(NamedTuple):
 
 class Instruction(NamedTuple):
     """What a human said in one entry. Superseded only when each of its orders is. ``later`` is the seq of words that give a
-    thing another value than these do, or take it back: these still stand beside it, since nobody can be sure.
+    thing another value than these do, or take it back: these still stand beside it, since nobody can be sure; the less so where
+    both only name the same (``later_seems`` False). ``later_words`` are the sentence there.
     """
 
     seq: int
@@ -51,6 +52,8 @@ class Instruction(NamedTuple):
     orders: tuple[Order, ...]
     superseded_by: int | None = None
     later: int | None = None
+    later_words: str = ""
+    later_seems: bool = False
 
 
 class FileState(NamedTuple):
@@ -170,6 +173,7 @@ class Fold:
         self.commands: dict[str, CommandState] = {}
         self._instructions: list[Instruction] = []
         self._claims: list[tuple[int, Claim]] = []  # place among the instructions
+        self._topics: list[tuple[int, Topic]] = []
         self._todos: tuple[tuple[str, str, str, int], ...] = ()
         self._commits: dict[str, Fact] = {}
         self._decisions: list[Fact] = []
@@ -225,14 +229,27 @@ class Fold:
         seq = fact.seqs[-1]
         if revoked:
             self._instructions = [_revoke(earlier, revoked, seq) for earlier in self._instructions]
-        claims = claims_in(fact.text)
-        for place, earlier in self._claims:
-            if self._instructions[place].later is None and any(replaces(claim, earlier) for claim in claims):
-                self._instructions[place] = self._instructions[place]._replace(later=seq)
-        self._claims += [(len(self._instructions), claim) for claim in claims]
+        self._compare(fact.text, seq)
         cues = tuple(fact.detail.get("cues", ()))
         standing = bool(fact.detail.get("standing"))
         self._instructions.append(Instruction(seq, fact.at, fact.text, cues, standing, orders))
+
+    def _compare(self, text: str, seq: int) -> None:
+        """Note of which earlier words these are on the same, and what they say of it; keep what they name for later ones."""
+        claims, topics = claims_in(text), topics_in(text)
+        for place, old in self._claims:
+            said = [claim.words for claim in claims if replaces(claim, old)]
+            if said:
+                self._note_later(place, seq, said[-1], seems=True)
+        for place, earlier in self._topics:
+            said = [topic.words for topic in topics if is_on_the_same(topic, earlier)]
+            if said and not self._instructions[place].later_seems:
+                self._note_later(place, seq, said[-1], seems=False)
+        self._claims += [(len(self._instructions), claim) for claim in claims]
+        self._topics += [(len(self._instructions), topic) for topic in topics]
+
+    def _note_later(self, place: int, seq: int, words: str, *, seems: bool) -> None:
+        self._instructions[place] = self._instructions[place]._replace(later=seq, later_words=words, later_seems=seems)
 
     def _run(self, fact: Fact) -> None:
         key = command_key(fact.subject)

@@ -79,7 +79,7 @@ def _print(hits: Hits, arguments: argparse.Namespace, query: Query) -> None:
     recall = recall_command()
     for hit in hits.hits:
         say(_heading(hit))
-        say(f"  {hit.snippet}")
+        say(f"  {hit.snippet} {hit.later}".rstrip())
         say(f"  {recall} {hit.id}")
     if hits.message:
         warn(hits.message)

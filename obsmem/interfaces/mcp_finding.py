@@ -47,7 +47,7 @@ def search(scope: Scope, given: Given) -> str:
 def _listed(scope: Scope, hits: list[Hit], room: int) -> tuple[str, int]:
     lines = []
     for hit in hits:
-        words = frame.inside(frame.words_of(scope.store, hit.snippet))
+        words = frame.inside(frame.words_of(scope.store, f"{hit.snippet} {hit.later}".rstrip()))
         lines.append(f"{_heading(hit)}\n{words}")
     return frame.lines(scope.store.key(), lines, room, who="see each", about="search")
 

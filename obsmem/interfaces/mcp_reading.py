@@ -55,6 +55,7 @@ def _records(scope: Scope, found: Found, room: int) -> list[str]:
         doubt = "" if note.grounding == "verified" else f", {note.grounding} of it found in the entries"
         voice = f"{VOICES[note.evidence]}{doubt}{_dropped(found, note.id)}"
         lines.append(f"{_note_line(scope, note, short[note.id])} ({voice})")
+    lines += [f"{one.id}: {_line(scope, one.later)}" for one in found.sources if one.later]
     if not lines:
         return []
     fenced, shown = frame.lines(scope.store.key(), lines, room, who="observer", about="notes")

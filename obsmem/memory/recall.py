@@ -30,13 +30,15 @@ VOICES = {"user": "the user said it", "tool": "a tool showed it", "agent": "the 
 class Source(NamedTuple):
     """One entry behind a note: the entry (its ``text`` the exact words), or the reason why it cannot be shown.
 
-    ``around`` marks an entry that nothing cites, shown because it stands beside a cited one.
+    ``around`` marks an entry that nothing cites, shown because it stands beside a cited one; ``later`` names a human's later
+    words on the same matter.
     """
 
     id: str
     entry: Entry | None = None
     missing: str = ""
     around: bool = False
+    later: str = ""
 
 
 class Found(NamedTuple):
@@ -186,6 +188,7 @@ def _source_value(source: Source, clock: Clock, *, raw: bool) -> dict[str, Any]:
     return {
         "id": source.id,
         "around": source.around,
+        "later": source.later,
         "kind": entry.kind,
         "speaker": entry.speaker,
         "tool": entry.tool,
@@ -290,7 +293,8 @@ def _heading(source: Source, entry: Entry, clock: Clock) -> str:
         place = f" · {entry.place.source} {entry.place.table} {entry.place.key}"
     live = "" if entry.active else " · on an abandoned branch"
     around = " · around it" if source.around else ""
-    return f"[{source.id}] {who}{what} {clock(entry.at)}{outcome}{place}{live}{around}:"
+    later = f" {source.later}" if source.later else ""
+    return f"[{source.id}] {who}{what} {clock(entry.at)}{outcome}{place}{live}{around}{later}:"
 
 
 def _excerpt(text: str, budget: int, name: str) -> str:

@@ -20,6 +20,7 @@ from obsmem.core.ids import HANDLE_ALPHABET, shorten
 from obsmem.core.model import Block, Memory, Reason, Session
 from obsmem.core.tokens import estimate
 from obsmem.harnesses.written import OWN_BLOCK
+from obsmem.memory.outdated import note_marks
 from obsmem.memory.sections import (
     PIN_LIMIT,
     command_lines,
@@ -49,7 +50,6 @@ EARLIER_LIMITS = (2_000, 1_200, 600)  # characters of an earlier instruction
 NAMES_LIMITS = (4_000, 3_000, 2_000, 1_500, 1_000, 750, 500, 350, 240, 170, 120, 60, 0)  # characters of names a file
 PIN_LIMITS = (PIN_LIMIT, 2_000, 1_000, 500, 240, 120, 60)  # characters of a pin
 TURN_LIMITS = (600, 400, 240, 160, 80)  # characters of a turn
-ONE_THING = 200  # characters: what a human says in so few is about one thing
 NUDGE_LEAST = 1_500  # tokens: a smaller block has no room to say how to find more, nor any to borrow
 NOW_LEAST = 120  # tokens: under a small budget the last instruction goes before the shares
 DELIVERY_LENGTH = 8
@@ -208,8 +208,6 @@ def _fill_all(
         spare = share - used
         told.update(seq for line in section.lines for seq in line.seqs)
         sections.append(section._replace(elsewhere=tuple(again)))
-    superseded = {said.seq for said in state.instructions if said.superseded_by is not None}
-    superseded |= {said.seq for said in state.instructions if said.later is not None and len(said.words) <= ONE_THING}
     spare -= sum(extra.values())
     names = 0
     if turns is None and room >= NUDGE_LEAST:
@@ -219,7 +217,7 @@ def _fill_all(
         lines = _longest(TURN_LIMITS, rest - estimate("## Turns\n"), lambda limit: turns(view, limit))
         again = []
     else:
-        lines, again = _part(note_lines(memory, short, view, superseded), told)
+        lines, again = _part(note_lines(memory, short, view, note_marks(state.instructions, view.handle)), told)
     name = "Notes" if turns is None else "Turns"
     section, used = _fill(name, lines, rest, _rest(name, view, show))
     return [*sections, section._replace(elsewhere=tuple(again))], rest - used, names

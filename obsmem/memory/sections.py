@@ -10,11 +10,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from obsmem.core.claims import claims_in
+from obsmem.core.claims import claims_in, topics_in
 from obsmem.core.fold import CommandState, FileState, Instruction, State
 from obsmem.core.ids import entry_id
 from obsmem.core.model import Fact, Memory, Note, Pin
 from obsmem.core.tokens import estimate
+from obsmem.memory.outdated import SUPERSEDED, outdated
 from obsmem.memory.sections_carried import carried_lines
 from obsmem.memory.wording import Line, View, clean, clip, clip_names
 
@@ -81,16 +82,14 @@ def _words(
     """A human's words whole or clipped, bound to the question that they answer, if they answer one."""
     more = f"; whole: {view.recall} {entry_id(view.handle, said.seq)}"
     text = clip(clean(said.words), limit, more)
-    mark = _mark(said, view)
+    mark = outdated(said, view.handle)
     question = f' to "{clip(clean(asked[said.seq]), min(limit, QUESTION_LIMIT))}"' if asked.get(said.seq) else ""
-    return Line(f'{label} {view.source(said.at, said.seq)}{question}: "{text}"{mark}', rank, order, seqs=(said.seq,))
-
-
-def _mark(said: Instruction, view: View) -> str:
-    """What became of a human's words since; '' where they stand alone."""
-    if said.superseded_by is not None:
-        return f" [superseded by {entry_id(view.handle, said.superseded_by)}]"
-    return f" [superseded, it seems, by {entry_id(view.handle, said.later)}]" if said.later is not None else ""
+    return Line(
+        f'{label} {view.source(said.at, said.seq)}{question}: "{text}" {mark}'.rstrip(),
+        rank,
+        order,
+        seqs=(said.seq,),
+    )
 
 
 def _standing(state: State, view: View, shown: set[int]) -> list[Line]:
@@ -106,10 +105,10 @@ def _standing(state: State, view: View, shown: set[int]) -> list[Line]:
             words = clean(order.words)
             text = clip(words, STANDING_LIMIT)
             told = (said.seq,) if words == clean(said.words) else ()
-            mark = _mark(said, view) if said.later is not None and claims_in(order.words) else ""
+            mark = outdated(said, view.handle) if claims_in(order.words) or topics_in(order.words) else ""
             lines.append(
                 Line(
-                    f'Still standing {view.source(said.at, said.seq)}: "{text}"{mark}',
+                    f'Still standing {view.source(said.at, said.seq)}: "{text}" {mark}'.rstrip(),
                     (1, number),
                     10 + number * 0.01,
                     seqs=told,
@@ -353,15 +352,15 @@ _RELEVANCE = {"critical": 0, "high": 1, "medium": 2, "low": 3}
 _EVIDENCE = {"user": 0, "tool": 1, "agent": 2}
 
 
-def note_lines(memory: Memory, short: Mapping[str, str], view: View, superseded: set[int]) -> list[Line]:
-    """One line a note, oldest first. Chosen first: unsuperseded, the user's words, by relevance, the newest. ``superseded``
-    are seqs of entries."""
+def note_lines(memory: Memory, short: Mapping[str, str], view: View, marks: Mapping[int, str]) -> list[Line]:
+    """One line a note, oldest first. Chosen first: unsuperseded, the user's words, by relevance, the newest. ``marks`` are what
+    stands behind a note, by the seq of an entry that it cites."""
     lines = []
     for number, note in enumerate(memory.notes):
         seqs = note_seqs(note, view.handle)
-        old = bool(superseded.intersection(seqs))
-        rank = (old, _RELEVANCE[note.relevance] + _EVIDENCE[note.evidence], -number)
-        lines.append(Line(_note_text(note, short, view, old), rank, number, ids=(note.id,), seqs=seqs))
+        mark = next((marks[seq] for seq in seqs if seq in marks), "")
+        rank = (mark == SUPERSEDED, _RELEVANCE[note.relevance] + _EVIDENCE[note.evidence], -number)
+        lines.append(Line(_note_text(note, short, view, mark), rank, number, ids=(note.id,), seqs=seqs))
     return lines
 
 
@@ -370,9 +369,8 @@ def note_seqs(note: Note, handle: str) -> tuple[int, ...]:
     return tuple(int(name.rpartition(".")[2]) for name in note.entry_ids if name.startswith(handle + "."))
 
 
-def _note_text(note: Note, short: Mapping[str, str], view: View, old: bool) -> str:
+def _note_text(note: Note, short: Mapping[str, str], view: View, mark: str) -> str:
     doubt = "" if note.grounding == "verified" else "?"
-    mark = " [superseded]" if old else ""
     when = view.when(note.at)
     head = f"[{short[note.id]}]" + (f" {when}" if when else "")
-    return f"{head} {note.relevance} {note.evidence[0]}{doubt} {clean(note.text)}{mark}"
+    return f"{head} {note.relevance} {note.evidence[0]}{doubt} {clean(note.text)} {mark}".rstrip()

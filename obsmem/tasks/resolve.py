@@ -12,6 +12,7 @@ from obsmem.memory.recall import Found, Source
 from obsmem.store.archive_rows import EntryRow
 from obsmem.store.memory import StoredNote, StoredReflection
 from obsmem.tasks.entries import find_entry, read_entries
+from obsmem.tasks.outdated import outdated_entries
 from obsmem.tasks.sessions import find_session as find_session  # also imported from here
 from obsmem.tasks.sessions import pick_session as pick_session
 from obsmem.tasks.store import Store
@@ -19,6 +20,19 @@ from obsmem.tasks.store import Store
 
 def find(store: Store, name: str) -> Found:
     """Everything that an id names: a note, a reflection, or an entry. Raises NotFound or UsageError (ambiguous)."""
+    found = _find(store, name)
+    said = [
+        one.id
+        for one in found.sources
+        if one.entry is not None and one.entry.speaker == "human" and is_entry_id(one.id)
+    ]
+    later = outdated_entries(store, said)
+    if not later:
+        return found
+    return found._replace(sources=tuple(one._replace(later=later.get(one.id, "")) for one in found.sources))
+
+
+def _find(store: Store, name: str) -> Found:
     name = name.strip().strip("[]").lower()
     if is_raw_id(name):
         return _whole(store, name)

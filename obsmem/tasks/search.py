@@ -27,6 +27,7 @@ from obsmem.store.schema import is_damage
 from obsmem.system.local_time import local_clock
 from obsmem.tasks.candidates import Pools, gather, named, usable_index, with_phrases
 from obsmem.tasks.entries import read_entries
+from obsmem.tasks.outdated import mark_outdated
 from obsmem.tasks.scan import telling_terms
 from obsmem.tasks.search_pages import PAGED, Behind, Named, Page, Rest, page_token, read_page
 from obsmem.tasks.search_scope import Scope, make_scope
@@ -72,7 +73,8 @@ def search(
             raise
         hits = _answer(store, None, asked)
         said = f"{said} The index is damaged: 'observational-memory fsck --repair' makes it anew.".strip()
-    return hits._replace(message=" ".join(part for part in (said, lacking, hits.message) if part))
+    message = " ".join(part for part in (said, lacking, hits.message) if part)
+    return hits._replace(hits=mark_outdated(store, hits.hits), message=message)
 
 
 def _nearest(store: Store, query: Query, scope: Scope) -> tuple[Ranking, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from obsmem.core.claims import Claim, claims_in, replaces
+from obsmem.core.claims import Claim, claims_in, is_on_the_same, replaces, topics_in
 from obsmem.core.fold import fold
 from obsmem.core.model import Card, Fact
 
@@ -24,7 +24,7 @@ from obsmem.core.model import Card, Fact
     ],
 )
 def test_a_sentence_gives_a_thing_a_value_or_takes_it_back(text: str, thing: set[str], value: str) -> None:
-    assert claims_in(text) == (Claim(frozenset(thing), value),)
+    assert claims_in(text) == (Claim(frozenset(thing), value, text),)
 
 
 @pytest.mark.parametrize(
@@ -60,10 +60,42 @@ def said(*words: str) -> list[Card]:
     return [Card("abcd", 1, 0, len(words) - 1, facts)]
 
 
-def test_earlier_words_are_marked_with_the_first_later_ones_and_stay() -> None:
+def test_earlier_words_are_marked_with_the_newest_later_ones_and_stay() -> None:
     state = fold(said(
         "The staging port is 8091.", "The audit path is /var/log/a.", "We go with 8100 for the staging port.",
         "Set the staging port to 8200.",
     ))  # fmt: skip
-    assert [one.later for one in state.instructions] == [2, None, 3, None]
+    assert [one.later for one in state.instructions] == [3, None, 3, None]
     assert all(one.superseded_by is None for one in state.instructions)
+    assert state.instructions[0].later_seems and state.instructions[0].later_words == "Set the staging port to 8200."
+
+
+@pytest.mark.parametrize(
+    ("earlier", "later"),
+    [
+        ("For anything on the staging port, 8091 it is.", "Staging port: 9090 from Monday."),
+        ("Nightly builds land in `out/nightly`.", "From today nightly builds land in `dist/n`, says Ops."),
+        ("You find it under our audit path, var/audit/x.", "We are done with the audit path, drop it."),
+    ],
+)
+def test_later_words_that_name_the_same_and_hold_another_value_are_on_the_same(earlier: str, later: str) -> None:
+    (new,), (old,) = topics_in(later), topics_in(earlier)
+    assert is_on_the_same(new, old)
+    state = fold(said(earlier, "Go on.", later))
+    assert [one.later for one in state.instructions] == [2, None, None]
+    assert state.instructions[0].later_words == later
+    assert all(one.superseded_by is None for one in state.instructions)
+
+
+@pytest.mark.parametrize(
+    ("earlier", "later"),
+    [
+        ("The staging port is 8091.", "Does the staging port 9090 answer?"),
+        ("The staging port is 8091.", "Log the staging port 8091 at the start."),
+        ("The staging port is 8091.", "Look at the staging port once more."),
+        ("The staging port is 8091.", "2026-01-01 INFO | staging port 9090"),
+        ("Fix the unit test in a_test.go.", "Add a unit test in b_test.go."),
+    ],
+)
+def test_later_words_that_ask_repeat_or_paste_are_not(earlier: str, later: str) -> None:
+    assert fold(said(earlier, later)).instructions[0].later is None
