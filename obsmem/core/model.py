@@ -198,7 +198,7 @@ FACT_KINDS: Mapping[str, str] = {
     "edit": "a file was changed: subject = path; {identifiers: names that the change defined, mentions: names that it uses, added: lines, removed: lines}",
     "write": "a file was created or overwritten whole: subject = path; {identifiers, added}",
     "delete": "a file was deleted or moved away: subject = path",
-    "command": "a command ended: subject = the command line, text = its deciding line, ok; {exit, errors: lines, failing: test names, summary: e.g. '214 passed in 3s', typed: the line as it was typed, first: the first line that names trouble}",
+    "command": "a command ended: subject = the command line, text = its deciding line, ok; {exit, errors: lines, failing: test names, summary: e.g. '214 passed in 3s', typed: the line as it was typed, first, last: the first and the last line that name trouble, where errors have them not}",
     "commit": "a commit was made: subject = hash, text = message",
     "todo": "the harness's to-do list as it is now: {items: [[id, open|doing|done, text], ...]}",
     "plan": "a plan that the human accepted: subject = its title, text = the plan; {path: the file that it lies in}",

@@ -280,9 +280,8 @@ class CardBuilder:
         typed = cards_commands.as_typed(command, self._cwd)
         if typed != subject:
             detail["typed"] = typed
-        first = cards_commands.first_trouble(output, outcome.errors) if outcome.ok is False else ""
-        if first:
-            detail["first"] = first
+        if outcome.ok is False:
+            detail.update(cards_commands.further_trouble(output, outcome.errors))
         references = cards_commands.references_in(command, output)
         if references:
             detail["refs"] = references

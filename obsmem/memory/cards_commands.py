@@ -14,6 +14,7 @@ from obsmem.core import late
 
 COMMAND_LIMIT = 400
 LINE_LIMIT = 300
+BODY_LIMIT = 80  # characters of a here-document's first line
 ERROR_LIMIT = 3
 FAILING_LIMIT = 12
 OUTPUT_LIMIT = 200_000
@@ -49,7 +50,8 @@ class Outcome(NamedTuple):
 
 
 def normalise(command: str) -> str:
-    """One line that names a command: no leading ``cd x &&``, single spaces, the body of a heredoc left out with a mark.
+    """One line that names a command: no leading ``cd x &&``, single spaces, the body of a heredoc left out with a mark, but
+    for its first line.
 
     Environment prefixes stay: ``CI=1 make`` is not ``make``.
     """
@@ -59,31 +61,44 @@ def normalise(command: str) -> str:
         if match is None:
             break
         text = text[match.end() :]
-    if "\n" in text and (_HEREDOC.search(text) or len(text) > COMMAND_LIMIT):
-        first = text.split("\n", 1)[0].rstrip()
-        return _clip(_SPACE.sub(" ", first), COMMAND_LIMIT) + " […]"
+    told = _without_body(text)
+    if told == text and "\n" in text and len(text) > COMMAND_LIMIT:
+        told = text.split("\n", 1)[0].rstrip()
+    if told != text:
+        return _clip(_SPACE.sub(" ", told), COMMAND_LIMIT) + " […]"
     return _clip(_SPACE.sub(" ", text), COMMAND_LIMIT)
 
 
 def as_typed(command: str, folder: str) -> str:
     """A command in one line as it was typed, without ``cd`` into the ``folder`` that it runs in anyway; of one with a
-    here-document the first line."""
+    here-document up to the first line of it."""
     text = command.strip()
     match = _CHANGE_FOLDER.match(text)
     if match is not None and folder and folder.rstrip("/\\") in match.group().replace("&", " ").split():
         text = text[match.end() :]
-    if "\n" in text and _HEREDOC.search(text):
-        text = text.split("\n", 1)[0].rstrip()
-    return _clip(_SPACE.sub(" ", text), COMMAND_LIMIT)
+    return _clip(_SPACE.sub(" ", _without_body(text)), COMMAND_LIMIT)
 
 
-def first_trouble(output: str, told: Sequence[str]) -> str:
-    """The first line of a failed command's output that names trouble; '' where ``told`` has it already, or none does."""
-    for match in _DECIDING[-1].finditer(output[:OUTPUT_LIMIT]):
-        line = match.group().strip()[:LINE_LIMIT]
-        if line and not _EXIT_LINE.match(line):
-            return "" if any(line in one or one in line for one in told) else line
-    return ""
+def _without_body(text: str) -> str:
+    """A command up to the first line of its first here-document, which tells it from others that begin alike."""
+    opened = _HEREDOC.search(text)
+    end = text.find("\n", opened.end()) if opened else -1
+    if end < 0:
+        return text
+    last = text.find("\n", end + 1)
+    return text if last < 0 else text[: min(last, end + BODY_LIMIT)].rstrip()
+
+
+def further_trouble(output: str, told: Sequence[str]) -> dict[str, str]:
+    """The ``first`` and the ``last`` line of a failed command's output that name trouble, where ``told`` has them not."""
+    lines = [match.group().strip()[:LINE_LIMIT] for match in _DECIDING[-1].finditer(output[:OUTPUT_LIMIT])]
+    lines = [line for line in lines if line and not _EXIT_LINE.match(line)]
+    found: dict[str, str] = {}
+    for place, line in (("first", lines[:1]), ("last", lines[-1:])):
+        known = (*told, *found.values())
+        if line and not any(line[0] in one or one in line[0] for one in known):
+            found[place] = line[0]
+    return found
 
 
 def _clip(text: str, limit: int) -> str:

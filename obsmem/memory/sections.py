@@ -239,9 +239,10 @@ def _outcome(fact: Fact) -> str:
     parts += [
         f'"{clip(line, 240)}"' for line in errors[:2] if line not in summary and not line.endswith(tuple(failing))
     ]
-    first = clean(str(fact.detail.get("first") or ""))
-    if first and first not in summary:
-        parts.append(f'"{clip(first, 120)}"')
+    for place in ("first", "last"):
+        line = clean(str(fact.detail.get(place) or ""))
+        if line and line not in summary:
+            parts.append(f'"{clip(line, 120)}"')
     return "; ".join(parts) or ("ok" if fact.ok else "ended")
 
 

@@ -152,7 +152,15 @@ def test_a_good_end_has_its_summary_and_no_errors(output: str, summary: str) -> 
         ("cd /w && pytest  -q", "pytest -q"),
         ('cd "/a b" ; make\tall', "make all"),
         ("CI=1 make test", "CI=1 make test"),
-        ("cat > a.py <<'EOF'\nx = 1\nEOF", "cat > a.py <<'EOF' […]"),
+        ("cat > a.py <<'EOF'\nx = 1\nEOF", "cat > a.py <<'EOF' x = 1 […]"),
+        (
+            "cd /w\nmkdir -p b\ncat > b/a.py <<'EOF'\nx = 1\nEOF\npython b/a.py",
+            "mkdir -p b cat > b/a.py <<'EOF' x = 1 […]",
+        ),
+        (
+            "git commit -m \"$(cat <<'EOF'\nMend the reader\n\nIt read twice.\nEOF\n)\"",
+            "git commit -m \"$(cat <<'EOF' Mend the reader […]",
+        ),
         ("cd /w", "cd /w"),
     ],
 )
@@ -194,3 +202,21 @@ def test_commits_and_references_are_read_from_the_output() -> None:
 def test_a_huge_output_is_read_by_its_two_ends() -> None:
     outcome = commands.read_outcome("x\n" * 500_000 + "3 failed, 1 passed in 2.0s\n", True, 0)
     assert (outcome.ok, outcome.summary) == (False, "3 failed, 1 passed in 2.0s")
+
+
+def test_the_first_and_the_last_line_that_name_trouble_are_kept_beside_the_deciding_ones() -> None:
+    output = (
+        "Auto-merging a.go\nCONFLICT (content): Merge conflict in a.go\nAutomatic merge failed; fix conflicts first.\n"
+    )
+    outcome = commands.read_outcome(output, False, 1)
+    assert outcome.errors == ("CONFLICT (content): Merge conflict in a.go",)
+    told = commands.further_trouble(output, outcome.errors)
+    assert told == {"last": "Automatic merge failed; fix conflicts first."}
+    assert commands.further_trouble("Exit code 1\nall is well", ()) == {}
+
+
+def test_a_command_is_typed_up_to_the_first_line_of_its_here_document() -> None:
+    command = "cd /w/refl\nsource jars.env\ncat > Probe.java <<'EOF'\nimport java.util.*;\npublic class Probe {}\nEOF\njavac Probe.java"
+    assert commands.as_typed(command, "/w") == (
+        "cd /w/refl source jars.env cat > Probe.java <<'EOF' import java.util.*;"
+    )
