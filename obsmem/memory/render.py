@@ -38,7 +38,7 @@ PART_BYTES = 9_500
 MOST_PARTS = 4
 SHARES = {"Now": 0.25, "Pins": 0.15, "Files": 0.15, "Commands": 0.10, "Reflections": 0.15}
 NOTES_SHARE = 0.20
-NAMES_SHARE = 0.15  # of what flows to the notes beyond their own share; the first to go where nothing does
+NAMES_SHARE = 0.20  # of what flows to the notes beyond their own share; the first to go where nothing does
 NAMES_MOST = 0.40  # of the block, however much is free: further names are seldom asked for
 # What nothing else needed goes where it helps most; *Files* never takes more than FILES_MOST of the block.
 SPARE_SHARES = {"Now": 0.5, "Files": 0.25, "Commands": 0.25}

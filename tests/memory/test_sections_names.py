@@ -68,6 +68,6 @@ def test_they_take_of_what_flows_to_the_notes_and_are_the_first_to_go() -> None:
     words = "the reader was found to open its file twice, which costs a second each time it is asked for"
     memory = Memory(notes=tuple(note(f"{words} ({number})", 1, at=60_000 * number) for number in range(400)))
     wide, narrow = block(state(script), memory, 8_000), block(state(script), memory, 1_000)
-    assert 0 < wide.sections["Names"] <= 0.16 * 8_000 < 0.20 * 8_000 <= wide.sections["Notes"]
+    assert 0 < wide.sections["Names"] <= 0.21 * 8_000 < wide.sections["Notes"]
     assert "Names" not in narrow.sections and narrow.sections["Notes"] > 0
     assert wide.tokens <= 8_000 and narrow.tokens <= 1_000
