@@ -1,20 +1,21 @@
 """Which value a human's sentence gives to what: "the staging port is 8091", "we go with 8100 for the staging port".
 
 Two rules, the surer first. A claim is a sentence of a known shape that ties a value to a named thing; a topic is any sentence
-that names a thing by two words and holds values. Later words are on the same where they give that thing another value, or
-take it back. Invariant: nothing here retires anything; it says that later words speak of the same, and which these are.
+that names a thing by two words side by side and holds values. Later words are on the same where they give that thing another
+value, or take it back. Invariant: nothing here retires anything; it says that later words speak of the same, and which these are.
 """
 
 from __future__ import annotations
 
 import re
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from obsmem.core import late
 
 SENTENCE_LIMIT = 240  # characters: what is longer tells more than one thing
 LINES_SEARCHED = 40
+Later = Literal["", "same", "withdrawn", "superseded"]  # what later words seem to be to earlier ones
 CLAIMS_KEPT = 12  # of one instruction
 
 # A value: quoted, a path or an address, a word that has a digit in it, or one that is spelt as no word of a language is.
@@ -52,13 +53,14 @@ _TAKES_BACK = late.pattern(
     re.IGNORECASE,
 )
 _GIVES_UP = late.pattern(
-    r"\b(?:forget|drop(?:ped)?|scrap(?:ped)?|cancel(?:l?ed)?|skip|remove[ds]?|retire[ds]?|withdraw[ns]?|withdrew|obsolete|gone|dead|off the table"
-    r"|no longer|never ?mind|without|gave up|abandon(?:ed)?|any ?more|not need(?:ed)?|(?:do|does)(?:n['’]?t| not) (?:need|want|use|exist))\b",
+    r"\b(?:forget|disregard|ignore|drop(?:ped)?|scrap(?:ped)?|scratch|strike|cancel(?:l?ed)?|skip|ditch(?:ed)?|remove[ds]?|retire[ds]?|withdraw[ns]?"
+    r"|withdrew|obsolete|deprecated|moot|irrelevant|gone|dead|off the table|rid of|gave up|give up|abandon(?:ed)?|stop(?:ped)?|no longer|any ?more"
+    r"|(?:do|does|need|will)(?:n['’]?t| not) (?:need|want|use|exist|be needed))\b",
     re.IGNORECASE,
 )
-_CODE = late.pattern(r"[|{}<>=;$]|^\s*(?:[+#\[]|-\S)")  # a pasted log, a diff, code: nobody's own sentence
+_CODE = late.pattern(r"[|{}<>$]|\S=|=\S|;$|^\s*(?:[+#\[]|-\S)")  # a pasted log, a diff, code: nobody's own sentence
 _VALUES = late.pattern(_VALUE)
-_TOKEN = late.pattern(r"[A-Za-z][\w-]*|[^\sA-Za-z]")
+_TOKEN = late.pattern(r"[A-Za-z]\w*|[^\sA-Za-z-]")
 _SENTENCE = late.pattern(r"(?<=[.!?。！？])\s+|\n+")
 _WORD = late.pattern(r"[a-z][\w-]+")
 # Words that name no thing by themselves.
@@ -109,7 +111,7 @@ def claims_in(text: str) -> tuple[Claim, ...]:
 
 
 class Topic(NamedTuple):
-    """A sentence that names things by two words side by side. ``gives_up`` is True where it may take one of them back."""
+    """A sentence that names things by two words each. ``gives_up`` is True where it may take one of them back."""
 
     words: str
     names: frozenset[tuple[str, str]]
@@ -120,32 +122,47 @@ class Topic(NamedTuple):
 def topics_in(text: str) -> tuple[Topic, ...]:
     """What a human's sentences name by two words, with the values in them; questions and pasted lines name nothing."""
     found: list[Topic] = []
-    for sentence in _SENTENCE.split("\n".join(text.split("\n")[:LINES_SEARCHED])):
-        if not sentence or len(sentence) > SENTENCE_LIMIT or sentence.rstrip().endswith("?") or _CODE.search(sentence):
+    for words in _units(text):
+        if words.endswith("?") or _CODE.search(words):
             continue
-        words = [word.casefold() for word in _TOKEN.findall(_VALUES.sub(" . ", sentence))]
-        names = frozenset(
-            (one, two.rstrip("s") if len(two) > 4 else two)
-            for one, two in pairwise(words)
-            if _names_something(one) and _names_something(two)
-        )
+        names = _names_in(_VALUES.sub(" . ", words))
         if names:
-            values = frozenset(match.group().strip("`\"'.,;:").casefold() for match in _VALUES.finditer(sentence))
-            found.append(Topic(sentence.strip(), names, values, _GIVES_UP.search(sentence) is not None))
+            values = frozenset(match.group().strip("`\"'.,;:").casefold() for match in _VALUES.finditer(words))
+            found.append(Topic(words, names, values, _GIVES_UP.search(words) is not None))
         if len(found) >= CLAIMS_KEPT:
             break
     return tuple(found)
+
+
+def _units(text: str) -> list[str]:
+    """Lines, and of a long one its sentences: what is said in few words is about one thing."""
+    lines = [line.strip() for line in text.split("\n")[:LINES_SEARCHED]]
+    units = [part for line in lines for part in ([line] if len(line) <= SENTENCE_LIMIT else _SENTENCE.split(line))]
+    return [unit for unit in units if 0 < len(unit) <= SENTENCE_LIMIT]
+
+
+def _names_in(sentence: str) -> frozenset[tuple[str, str]]:
+    """Pairs of uncommon words side by side: "staging port", of "the ports" nothing."""
+    words = [_singular(word.casefold()) for word in _TOKEN.findall(sentence)]
+    return frozenset(pair for pair in pairwise(words) if all(map(_names_something, pair)))
+
+
+def _singular(word: str) -> str:
+    return word.rstrip("s") if len(word) > 4 else word
 
 
 def _names_something(word: str) -> bool:
     return len(word) > 2 and word.isalpha() and word not in _COMMON
 
 
-def is_on_the_same(later: Topic, earlier: Topic) -> bool:
-    """True if later words name a thing that earlier ones gave a value, and hold a new one or may take it back."""
+def on_the_same(later: Topic, earlier: Topic) -> Later:
+    """``same`` if later words name a thing that earlier ones gave a value, and hold a new one; ``withdrawn`` if they hold none
+    and give something up; '' otherwise."""
     if not earlier.values or not later.names & earlier.names:
-        return False
-    return later.gives_up or not later.values <= earlier.values
+        return ""
+    if not later.values <= earlier.values:
+        return "same"
+    return "withdrawn" if later.gives_up else ""
 
 
 def replaces(later: Claim, earlier: Claim) -> bool:

@@ -13,10 +13,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from obsmem.core import late
-from obsmem.core.claims import Claim, Topic, claims_in, is_on_the_same, replaces, topics_in
+from obsmem.core.claims import Claim, Later, Topic, claims_in, on_the_same, replaces, topics_in
 from obsmem.core.model import Card, Fact
 
 IDENTIFIERS_KEPT = 150
+MOST_NAMED = 3  # earlier texts that two words may stand in and still name one thing
 NAMING_KEPT = 1_500  # entries, the newest, of which is known what they name
 
 
@@ -40,8 +41,8 @@ class Order(NamedTuple):
 
 class Instruction(NamedTuple):
     """What a human said in one entry. Superseded only when each of its orders is. ``later`` is the seq of words that give a
-    thing another value than these do, or take it back: these still stand beside it, since nobody can be sure; the less so where
-    both only name the same (``later_seems`` False). ``later_words`` are the sentence there.
+    thing another value than these do, or take it back: these still stand beside it, since nobody can be sure. ``later_words`` are the
+    sentence there, ``later_is`` what it seems to be to these.
     """
 
     seq: int
@@ -53,7 +54,7 @@ class Instruction(NamedTuple):
     superseded_by: int | None = None
     later: int | None = None
     later_words: str = ""
-    later_seems: bool = False
+    later_is: Later = ""
 
 
 class FileState(NamedTuple):
@@ -173,7 +174,7 @@ class Fold:
         self.commands: dict[str, CommandState] = {}
         self._instructions: list[Instruction] = []
         self._claims: list[tuple[int, Claim]] = []  # place among the instructions
-        self._topics: list[tuple[int, Topic]] = []
+        self._topics: dict[tuple[str, str], list[tuple[int, Topic]]] = {}  # by what they name
         self._todos: tuple[tuple[str, str, str, int], ...] = ()
         self._commits: dict[str, Fact] = {}
         self._decisions: list[Fact] = []
@@ -238,18 +239,26 @@ class Fold:
         """Note of which earlier words these are on the same, and what they say of it; keep what they name for later ones."""
         claims, topics = claims_in(text), topics_in(text)
         for place, old in self._claims:
-            said = [claim.words for claim in claims if replaces(claim, old)]
-            if said:
-                self._note_later(place, seq, said[-1], seems=True)
-        for place, earlier in self._topics:
-            said = [topic.words for topic in topics if is_on_the_same(topic, earlier)]
-            if said and not self._instructions[place].later_seems:
-                self._note_later(place, seq, said[-1], seems=False)
+            for claim in claims:
+                if replaces(claim, old):
+                    self._note_later(place, seq, claim.words, "superseded")
+        for topic in topics:
+            for place, earlier in {one for name in topic.names for one in self._named(name)}:
+                how = on_the_same(topic, earlier)
+                if how and self._instructions[place].later_is != "superseded":
+                    self._note_later(place, seq, topic.words, how)
         self._claims += [(len(self._instructions), claim) for claim in claims]
-        self._topics += [(len(self._instructions), topic) for topic in topics]
+        for topic in topics:
+            for name in topic.names if topic.values else ():
+                self._topics.setdefault(name, []).append((len(self._instructions), topic))
 
-    def _note_later(self, place: int, seq: int, words: str, *, seems: bool) -> None:
-        self._instructions[place] = self._instructions[place]._replace(later=seq, later_words=words, later_seems=seems)
+    def _named(self, name: tuple[str, str]) -> list[tuple[int, Topic]]:
+        """Earlier topics that name this; none where so many do that it is a way of speaking."""
+        topics = self._topics.get(name, [])
+        return topics if len(topics) <= MOST_NAMED else []
+
+    def _note_later(self, place: int, seq: int, words: str, how: Later) -> None:
+        self._instructions[place] = self._instructions[place]._replace(later=seq, later_words=words, later_is=how)
 
     def _run(self, fact: Fact) -> None:
         key = command_key(fact.subject)

@@ -22,7 +22,7 @@ def outdated(said: Instruction, handle: str) -> str:
         return f"[superseded by {entry_id(handle, said.superseded_by)}]"
     if said.later is None:
         return ""
-    how = "superseded, it seems, by" if said.later_seems else "later on the same:"
+    how = "later on the same:" if said.later_is == "same" else f"{said.later_is}, it seems, by"
     return f'[{how} {entry_id(handle, said.later)}: "{clip(clean(said.later_words), QUOTED)}"]'
 
 
@@ -30,8 +30,8 @@ def note_marks(instructions: Iterable[Instruction], handle: str) -> dict[int, st
     """What stands behind a note, by the seq of the human's words that it cites; SUPERSEDED where these hold no more, it seems."""
     marks: dict[int, str] = {}
     for said in instructions:
-        if said.superseded_by is not None or (said.later_seems and len(said.words) <= ONE_THING):
+        if said.superseded_by is not None or (said.later_is == "superseded" and len(said.words) <= ONE_THING):
             marks[said.seq] = SUPERSEDED
         elif said.later is not None and len(said.words) <= ONE_THING:
-            marks[said.seq] = f"[later on the same: {entry_id(handle, said.later)}]"
+            marks[said.seq] = outdated(said, handle)
     return marks

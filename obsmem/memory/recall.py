@@ -228,7 +228,8 @@ def _head(found: Found, clock: Clock) -> list[str]:
         if reflection.id in found.dropped:
             lines.append("  " + _told(found.dropped[reflection.id]))
     for note in found.notes:
-        lines.append("Note " + line(note, short[note.id], clock))
+        later = next((one.later for one in found.sources if one.later and one.id in note.entry_ids), "")
+        lines.append(f"Note {line(note, short[note.id], clock)} {later}".rstrip())
         remarks = [VOICES[note.evidence]]
         if note.grounding != "verified":
             remarks.append(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from obsmem.core.claims import Claim, claims_in, is_on_the_same, replaces, topics_in
+from obsmem.core.claims import Claim, claims_in, on_the_same, replaces, topics_in
 from obsmem.core.fold import fold
 from obsmem.core.model import Card, Fact
 
@@ -67,20 +67,25 @@ def test_earlier_words_are_marked_with_the_newest_later_ones_and_stay() -> None:
     ))  # fmt: skip
     assert [one.later for one in state.instructions] == [3, None, 3, None]
     assert all(one.superseded_by is None for one in state.instructions)
-    assert state.instructions[0].later_seems and state.instructions[0].later_words == "Set the staging port to 8200."
+    assert (
+        state.instructions[0].later_is == "superseded"
+        and state.instructions[0].later_words == "Set the staging port to 8200."
+    )
 
 
 @pytest.mark.parametrize(
-    ("earlier", "later"),
+    ("earlier", "later", "how"),
     [
-        ("For anything on the staging port, 8091 it is.", "Staging port: 9090 from Monday."),
-        ("Nightly builds land in `out/nightly`.", "From today nightly builds land in `dist/n`, says Ops."),
-        ("You find it under our audit path, var/audit/x.", "We are done with the audit path, drop it."),
+        ("For anything on the staging port, 8091 it is.", "Staging port: 9090 from Monday.", "same"),
+        ("Nightly builds land in `out/nightly`.", "From today nightly builds land in `dist/n`, says Ops.", "same"),
+        ("You find it under our audit path, var/audit/x.", "We are done with the audit path, drop it.", "withdrawn"),
     ],
 )
-def test_later_words_that_name_the_same_and_hold_another_value_are_on_the_same(earlier: str, later: str) -> None:
+def test_later_words_that_name_the_same_and_hold_another_value_are_on_the_same(
+    earlier: str, later: str, how: str
+) -> None:
     (new,), (old,) = topics_in(later), topics_in(earlier)
-    assert is_on_the_same(new, old)
+    assert on_the_same(new, old) == how
     state = fold(said(earlier, "Go on.", later))
     assert [one.later for one in state.instructions] == [2, None, None]
     assert state.instructions[0].later_words == later
