@@ -32,8 +32,7 @@ _FILE = late.pattern(r"[\w@.-]*[\w@-]\.[a-z][a-z0-9]{0,4}")
 _FOLDERS = late.pattern(r"[~.]{0,2}/?(?:[\w@.~-]+/)*[\w@.~-]+")
 _UNLIKE_PROSE = late.pattern(r"[_\d-]")
 _JOINTS = late.pattern(r"[./@~#-]")
-_ESCAPE = late.pattern(r"\\[nrt]")  # of a string in code
-_DRIVE = late.pattern(r"\b[A-Za-z]:\\")
+_ESCAPE = late.pattern(r"\b[A-Za-z]:\\\S*|(\\[nrt])")  # of a string in code, where it is no folder of Windows
 _ARGUMENT = late.pattern(r"^(\w+): ", re.MULTILINE)
 
 
@@ -57,15 +56,18 @@ def naming(
 
 
 def _looked_at(text: str) -> str:
-    return text if len(text) <= HEAD + TAIL else f"{text[:HEAD]}\n{text[-TAIL:]}"
+    """The beginning and the end of a long text, without the pieces of words that lie at the cut."""
+    if len(text) <= HEAD + TAIL:
+        return text
+    return text[:HEAD].rsplit(None, 1)[0] + "\n" + text[-TAIL:].split(None, 1)[-1]
 
 
 def names_in(text: str, known: Collection[str] = (), cwd: str = "") -> list[str]:
     """The names in a text, in order of appearance, each once; those that are ``known`` left out. Paths below ``cwd`` come
     out relative to it."""
     text = _looked_at(text)
-    if "\\" in text and not _DRIVE.search(text):
-        text = _ESCAPE.sub(" ", text)
+    if "\\" in text:
+        text = _ESCAPE.sub(lambda match: " " if match[1] else match[0], text)
     found: dict[str, None] = {}
     if "://" in text:
         found.update(dict.fromkeys(one for one in _ADDRESS.findall(text) if len(one) <= LONGEST))

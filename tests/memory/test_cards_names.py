@@ -30,6 +30,7 @@ DEMO = Path(__file__).parents[2] / "fixtures" / "demo"
         ("https://example.org/a/pull/12.", ["https://example.org/a/pull/12"]),
         ("diff --git a/cmd/tool.go b/cmd/tool.go", ["cmd/tool.go"]),
         (r'"two\nNewLine\tgitHash"', ["NewLine", "gitHash"]),
+        (r'open C:\new\table then "a\nNewLine"', ["NewLine"]),
         ("origin/alex/ent-phase of feature/x-y", ["origin/alex/ent-phase", "feature/x-y"]),
     ],
 )
@@ -50,6 +51,7 @@ def test_paths_below_the_folder_come_out_relative() -> None:
 def test_only_head_and_tail_of_a_long_text_are_looked_at_and_so_many_names_kept() -> None:
     text = "first_name\n" + "word " * HEAD + "middle_name " + "word " * TAIL + "last_name"
     assert names_in(text) == ["first_name", "last_name"]
+    assert names_in("x" * (HEAD - 9) + " whole_name " + "word " * TAIL) == [], "the cut goes through the name"
     assert len(names_in(" ".join(f"name_{number}" for number in range(2 * NAMES_KEPT)))) == NAMES_KEPT
 
 
