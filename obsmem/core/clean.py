@@ -16,6 +16,7 @@ _ENCODED = late.pattern(r"[A-Za-z0-9+/]{200,}={0,2}")
 _RUN = b"a" * 200
 # Every character of encoded data as one letter, so that a long run of them is found as a plain text, ten times as fast.
 _AS_RUN = bytes(97 if chr(code).isalnum() or chr(code) in "+/" else 32 for code in range(128)) + b" " * 128
+_ESCAPE = late.pattern(r"\b[A-Za-z]:\\\S*|(\\[nrt])")  # of a string in code, where it is no folder of Windows
 _SPACE = late.pattern(r"\s+")
 
 
@@ -55,6 +56,11 @@ def _encoded_mark(match: re.Match[str]) -> str:
     if sum(kinds) < 2:
         return run  # a ruler or a row of letters
     return f"[{len(run)} characters of encoded data]"
+
+
+def part_escapes(text: str) -> str:
+    """A text of code with a blank for each written-out line end or tab: the letter of an escape belongs to no name."""
+    return _ESCAPE.sub(lambda match: " " if match[1] else match[0], text) if "\\" in text else text
 
 
 def one_line(text: str) -> str:

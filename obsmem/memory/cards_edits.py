@@ -9,6 +9,7 @@ import re
 from collections.abc import Collection
 
 from obsmem.core import late
+from obsmem.core.clean import part_escapes
 
 IDENTIFIER_LIMIT = 40
 MENTION_LIMIT = 100
@@ -85,9 +86,9 @@ def identifiers_brought(new: str, old: str, path: str) -> tuple[str, ...]:
 def mentions_brought(new: str, old: str, defined: Collection[str]) -> tuple[str, ...]:
     """Further names in ``new`` that are neither in ``old`` nor among ``defined``: what the change calls and uses, known
     by their spelling (camelCase, snake_case, CONSTANTS)."""
-    known = frozenset(_SPELT.findall(old[:TEXT_LIMIT])) if old else frozenset()
+    known = frozenset(_SPELT.findall(part_escapes(old[:TEXT_LIMIT]))) if old else frozenset()
     found: dict[str, None] = {}
-    for name in _SPELT.findall(new[:TEXT_LIMIT]):
+    for name in _SPELT.findall(part_escapes(new[:TEXT_LIMIT])):
         if name not in known and name not in defined:
             found[name] = None
             if len(found) == MENTION_LIMIT:

@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import Any
 
 from obsmem.core import late
+from obsmem.core.clean import part_escapes
 from obsmem.core.fold import relative_path
 from obsmem.core.model import Entry, Fact
 
@@ -32,7 +33,6 @@ _FILE = late.pattern(r"[\w@.-]*[\w@-]\.[a-z][a-z0-9]{0,4}")
 _FOLDERS = late.pattern(r"[~.]{0,2}/?(?:[\w@.~-]+/)*[\w@.~-]+")
 _UNLIKE_PROSE = late.pattern(r"[_\d-]")
 _JOINTS = late.pattern(r"[./@~#-]")
-_ESCAPE = late.pattern(r"\b[A-Za-z]:\\\S*|(\\[nrt])")  # of a string in code, where it is no folder of Windows
 _ARGUMENT = late.pattern(r"^(\w+): ", re.MULTILINE)
 
 
@@ -66,8 +66,7 @@ def names_in(text: str, known: Collection[str] = (), cwd: str = "") -> list[str]
     """The names in a text, in order of appearance, each once; those that are ``known`` left out. Paths below ``cwd`` come
     out relative to it."""
     text = _looked_at(text)
-    if "\\" in text:
-        text = _ESCAPE.sub(lambda match: " " if match[1] else match[0], text)
+    text = part_escapes(text)
     found: dict[str, None] = {}
     if "://" in text:
         found.update(dict.fromkeys(one for one in _ADDRESS.findall(text) if len(one) <= LONGEST))

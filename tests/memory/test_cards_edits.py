@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from obsmem.memory.cards_edits import identifiers_brought, line_changes, shell_edits
+from obsmem.memory.cards_edits import identifiers_brought, line_changes, mentions_brought, shell_edits
 
 
 @pytest.mark.parametrize(
@@ -68,3 +68,8 @@ def test_lines_added_and_removed(new: str, old: str, changes: tuple[int, int]) -
 )
 def test_files_that_a_shell_command_writes(command: str, edits: list[tuple[str, str, str]]) -> None:
     assert shell_edits(command) == edits
+
+
+def test_the_letter_of_an_escape_belongs_to_no_name() -> None:
+    new = r'print("\nNewLine\tgitHash", baseCommit)'
+    assert mentions_brought(new, "", ()) == ("NewLine", "gitHash", "baseCommit")
