@@ -20,6 +20,9 @@ from obsmem.store.vectors import Vectors, create_vectors
 LEVEL = 3  # of compression: a card is small, and is packed on the way of every turn
 
 
+LATER = "later"  # names the row of a session that keeps which of a human's words are not the last on their matter
+
+
 def _create(connection: sqlite3.Connection) -> None:
     for statement in (
         "CREATE TABLE reach(session INTEGER NOT NULL, what TEXT NOT NULL, seq INTEGER NOT NULL, state TEXT NOT NULL DEFAULT '',"
@@ -129,8 +132,9 @@ class Index(Vectors):
         with transaction(self.connection):
             if what == "cards":
                 self.connection.execute("DELETE FROM cards WHERE session=?", (session,))
-            self.connection.execute("DELETE FROM reach WHERE session=? AND what=?", (session, what))
-            self.connection.execute("DELETE FROM reach WHERE session=? AND what='rewinds'", (session,))
+            self.connection.execute(
+                "DELETE FROM reach WHERE session=? AND what IN (?, 'rewinds', ?)", (session, what, LATER)
+            )
 
     def add_words(
         self, session: int, rows: Iterable[WordRow], up_to: int, expected: int, state: Mapping[str, Any] = {}

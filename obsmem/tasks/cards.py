@@ -12,7 +12,9 @@ from obsmem.core.mask import mask_all
 from obsmem.core.model import Action, Card, Entry, Fact
 from obsmem.memory.cards import CardBuilder
 from obsmem.store.archive import StoredSession
+from obsmem.store.index import LATER
 from obsmem.tasks.entries import read_entries
+from obsmem.tasks.outdated import note_outdated
 from obsmem.tasks.store import Store
 
 Mask = Callable[[str], str]
@@ -35,8 +37,10 @@ def _update(store: Store, stored: StoredSession, entries: Sequence[Entry]) -> No
         rows = list(store.archive.entries(stored.no, reach + 1, reach + BATCH, "replaced_by IS NULL"))
         last = min(reach + BATCH, stored.last_seq)
         if not _build(store, stored, read_entries(store, stored, rows, lost=True), reach, state, last):
-            return
+            break
         reach, state = store.index.reach(stored.no, "cards")
+    if not entries and reach > store.index.reach(stored.no, LATER)[0]:  # once, when everything is read
+        note_outdated(store, stored, reach)
 
 
 def _build(

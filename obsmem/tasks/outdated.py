@@ -1,6 +1,6 @@
 """Which of some entries and notes hold words of a human that later ones took back, or seem to.
 
-Invariant: it only reads; where the cards cannot be had nothing is marked.
+Invariant: the marks are a function of the cards, made when these are; where they cannot be had nothing is marked.
 """
 
 from __future__ import annotations
@@ -9,10 +9,9 @@ import sqlite3
 from collections.abc import Iterable, Sequence
 
 from obsmem.core.finds import Hit
-from obsmem.core.fold import Fold
 from obsmem.core.ids import entry_id, parse_entry_id
-from obsmem.memory.outdated import outdated
 from obsmem.store.archive_rows import StoredSession
+from obsmem.store.index import LATER
 from obsmem.store.schema import Damaged
 from obsmem.tasks.store import Store
 
@@ -40,12 +39,21 @@ def mark_outdated(store: Store, hits: Sequence[Hit]) -> tuple[Hit, ...]:
 
 
 def _of_session(store: Store, stored: StoredSession) -> dict[str, str]:
-    folding = Fold(stored.session.cwd)
     try:
-        for fact in store.index.facts_of_kind(stored.no, "instruction"):
-            folding.take(fact)
+        _, marks = store.index.reach(stored.no, LATER)
     except (sqlite3.Error, Damaged):  # it is rebuilt in the background
         return {}
-    handle = stored.session.handle
-    marked = ((entry_id(handle, one.seq), outdated(one, handle)) for one in folding.state().instructions)
-    return {name: store.mask(mark) for name, mark in marked if mark}
+    return {entry_id(stored.session.handle, int(seq)): store.mask(mark) for seq, mark in marks.items()}
+
+
+def note_outdated(store: Store, stored: StoredSession, up_to: int) -> None:
+    """Keep the marks of a session whose cards have come to ``up_to``: whoever searches has no time to compare words."""
+    from obsmem.core.fold import Fold  # heavy, and no search needs them
+    from obsmem.memory.outdated import outdated
+
+    folding = Fold(stored.session.cwd)
+    for fact in store.index.facts_of_kind(stored.no, "instruction"):
+        folding.take(fact)
+    said = folding.state().instructions
+    marks = {str(one.seq): mark for one in said if (mark := outdated(one, stored.session.handle))}
+    store.index.move_reach(stored.no, LATER, up_to, marks)
