@@ -46,7 +46,8 @@ class History(NamedTuple):
 
 def write_history(folder: str, samples: Sequence[Sample], size: int) -> list[str]:
     """Write sessions of ``size`` bytes together; returns their paths."""
-    pieces, paths, left = records(samples), [], size
+    pieces, left = records(samples), size
+    paths: list[str] = []
     while left > 0:
         session = f"{len(paths):08x}{NAME[8:]}".encode()
         path = os.path.join(folder, f"{session.decode()}.jsonl")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 from bench.compact import SESSION as SESSION_WITH_NOTES
 from bench.compact import Place, write_session
@@ -52,7 +53,7 @@ def by_length(folder: str) -> list[Case]:
         world = make_world(os.path.join(folder, f"size-{number}"), size)
         write_settings(world.home, Settings(reduce=True))
         known = json.loads(Path(world.stop).read_text(encoding="utf-8"))
-        payloads = {
+        payloads: dict[str, dict[str, Any]] = {
             "status": {"context_window": {"context_window_size": 200_000, "used_percentage": 40}, "model": {"id": "m"}},
             "result": {"hook_event_name": "PostToolUse", "tool_name": "Bash", "tool_use_id": "toolu_1",
                        "tool_input": {"command": "pytest -q"}, "tool_response": {"stdout": "ok\n", "stderr": ""}},

@@ -141,7 +141,7 @@ def judge(figures: dict[str, Any]) -> list[Goal]:
 
     def share(name: str, base: str) -> float:
         """Over all lengths and numbers of notes, since a busy second counts most in the worst of them."""
-        return median(one[f"/ {base}"][0] for row, one in rows.items() if row.startswith(f"{name},"))
+        return float(median(one[f"/ {base}"][0] for row, one in rows.items() if row.startswith(f"{name},")))
 
     goals = []
     for name, base, goal in (
@@ -180,13 +180,16 @@ def pictures(figures: dict[str, Any]) -> dict[str, Picture]:
     def by_size(name: str, base: str, places: Sequence[tuple[float, str]]) -> Curve:
         return curve(name, base, places, lambda label: f"{name}, {label}")
 
+    def by_notes(name: str, base: str, places: Sequence[tuple[float, str]]) -> Curve:
+        return curve(name, base, places, lambda label: f"{name}, {label} notes")
+
     return {
         "hooks": Picture("Hooks do not grow with the transcript", "length of the transcript", "processor time, times that of a bare start of the interpreter",
                          [by_size(name, "start, processor", lengths) for name in HOOKS], lengths, True),
         "commands": Picture("recall and search, as the history grows", "transcripts in the archive", f"processor time, times that of a {LOADED}",
                             [by_size(name, f"{LOADED}, processor", held) for name in ("recall", "search")], held, True, 3, "recall"),
         "notes": Picture("recall and search, as the notes grow", "notes of the session", f"processor time, times that of a {LOADED}",
-                         [curve(name, f"{LOADED}, processor", notes, lambda label, name=name: f"{name}, {label} notes") for name in ("recall", "search")], notes, False, 3, "recall"),
+                         [by_notes(name, f"{LOADED}, processor", notes) for name in ("recall", "search")], notes, False, 3, "recall"),
         "maintainer": Picture("The maintainer, as the session grows", "tokens in the session", "processor seconds for 10,000 tokens",
                               [Curve("maintainer", [(one["tokens"], *[one["processor s"]] * 3) for one in steps])],
                               [(steps[number]["tokens"], f"{round(steps[number]['tokens'], -3):,.0f}") for number in sorted({0, len(steps) // 2, len(steps) - 1})]),

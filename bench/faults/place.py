@@ -12,7 +12,7 @@ import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from bench.corpus import PROJECT
 from bench.faults import process
@@ -34,6 +34,9 @@ SETTINGS = {
     "REFLECT_AFTER_TOKENS": "1200",
     "POOL_TARGET_TOKENS": "500",
 }  # the clocks of a twentieth of a day's session
+
+
+Self = TypeVar("Self", bound="Place")
 
 
 class Place:
@@ -129,7 +132,7 @@ class Place:
         process.until_quiet(self.home)
         shutil.rmtree(self.root, ignore_errors=True)
 
-    def __enter__(self) -> Place:
+    def __enter__(self: Self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -37,8 +37,8 @@ def main(words: Sequence[str] | None = None) -> int:
     results, blocks = [], []
     for number, (subject, arms) in enumerate(zip(subjects, bare, strict=True), 1):
         print(f"\r{number} of {len(subjects)}", end="", file=sys.stderr)
-        found, block = with_memory(subject)
-        results.append(_case(subject, arms, found))
+        measured, block = with_memory(subject)
+        results.append(_case(subject, arms, measured))
         blocks.append(block)
     for number, (subject, result) in enumerate(zip(subjects, results, strict=True)):
         result["arms"]["B9 another session's"] = scored(_other(subjects, blocks, number), subject)

@@ -126,16 +126,21 @@ def shuffled(text: str, facts: Sequence[Fact]) -> str:
     """B11: a text whose bound objects (files, errors) were exchanged, each for another of its kind; a lone one is made unknown."""
     chance = random.Random(SEED)
     for kind, shown in (("identifier in file", _file_name), ("command and error", error_shown)):
-        objects = sorted({shown(fact) for fact in facts if fact.kind == kind}, key=len, reverse=True)
-        others = objects[:]
+        others = sorted({shown(fact) for fact in facts if fact.kind == kind}, key=len, reverse=True)
         chance.shuffle(others)
         # Each goes to the next of a ring in random order: none keeps its own.
         turned = (
             dict(zip(others, others[1:] + others[:1], strict=True)) if len(others) > 1 else dict.fromkeys(others, "?")
         )
         if turned:
-            text = re.sub("|".join(map(re.escape, objects)), lambda match, turned=turned: turned[match.group(0)], text)
+            text = _turn(text, turned)
     return text
+
+
+def _turn(text: str, turned: Mapping[str, str]) -> str:
+    """A text with each of these names in the place of another, the longest looked for first."""
+    names = sorted(turned, key=len, reverse=True)
+    return re.sub("|".join(map(re.escape, names)), lambda match: turned[match.group(0)], text)
 
 
 def _file_name(fact: Fact) -> str:

@@ -143,7 +143,9 @@ def _sections(text: str, known: Sequence[Fact], kinds: Kinds) -> dict[str, Any]:
     """What each section costs, and what the block holds without it."""
     found = {}
     for name in SECTIONS:
-        rest, section, inside = [], [], False
+        rest: list[str] = []
+        section: list[str] = []
+        inside = False
         for line in text.split("\n"):
             if line.startswith("## "):
                 inside = line[3:].startswith(name)
