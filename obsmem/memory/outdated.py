@@ -11,7 +11,7 @@ from obsmem.core.fold import Instruction
 from obsmem.core.ids import entry_id
 from obsmem.memory.wording import clean, clip
 
-QUOTED = 160  # characters of the later words
+QUOTED = 240  # characters of the later words: as many as are compared, so that nothing is cut that says whose they are
 ONE_THING = 200  # characters: what a human says in so few is about one thing
 SUPERSEDED = "[superseded]"
 
