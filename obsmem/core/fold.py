@@ -243,7 +243,8 @@ class Fold:
                 if replaces(claim, old):
                     self._note_later(place, seq, claim.words, "superseded")
         for topic in topics:
-            for place, earlier in {one for name in topic.names for one in self._named(name)}:
+            # Sorted, since a set comes in another order in each process.
+            for place, earlier in dict.fromkeys(one for name in sorted(topic.names) for one in self._named(name)):
                 how = on_the_same(topic, earlier)
                 if how and self._instructions[place].later_is != "superseded":
                     self._note_later(place, seq, topic.words, how)

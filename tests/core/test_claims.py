@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+
 import pytest
 
 from obsmem.core.claims import Claim, claims_in, on_the_same, replaces, topics_in
@@ -104,3 +108,21 @@ def test_later_words_that_name_the_same_and_hold_another_value_are_on_the_same(
 )
 def test_later_words_that_ask_repeat_or_paste_are_not(earlier: str, later: str) -> None:
     assert fold(said(earlier, later)).instructions[0].later is None
+
+
+def test_the_same_words_are_marked_alike_in_every_process() -> None:
+    """Of two things in one text one seems withdrawn, the other given a new value: one mark, whatever order sets come in."""
+    code = (
+        "from tests.core.test_claims import *\n"
+        "earlier = 'The staging port is 8091 or 9090.\\nThe audit path is var/a.'\n"
+        "state = fold(said(earlier, 'Drop 9090 for the staging port and the audit path.'))\n"
+        "print(state.instructions[0].later_is)\n"
+    )
+    marks = {
+        subprocess.run(
+            [sys.executable, "-c", code], env={**os.environ, "PYTHONHASHSEED": str(seed)}, capture_output=True,
+            encoding="utf-8", check=True, timeout=60,
+        ).stdout
+        for seed in range(8)
+    }  # fmt: skip
+    assert marks == {"withdrawn\n"}
